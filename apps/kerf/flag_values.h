@@ -21,6 +21,16 @@ inline void require(bool fine, const std::string& flag, const std::string& what)
   if (!fine) throw Error(ErrorCode::kUsage, what, flag);
 }
 
+// A text's refusal becomes the flag's.
+template <class Parse>
+auto at_flag(const std::string& flag, const Parse& parse) {
+  try {
+    return parse();
+  } catch (const Error& error) {
+    throw Error(error.code(), error.message(), flag);
+  }
+}
+
 // Where it was given, it must be within 1 and `most`.
 template <class T>
 void check_range(const std::optional<T>& value, const std::string& flag, int64_t most) {

@@ -21,14 +21,6 @@ using partitioner::PlanRequest;
 
 constexpr int64_t kDefaultMicroBatches = 8;  // of batches that have as many rows
 
-partitioner::Minimise parse_objective(const std::string& name) {
-  try {
-    return partitioner::parse_minimise(name);
-  } catch (const Error& error) {
-    throw Error(error.code(), error.message(), "--objective");
-  }
-}
-
 // Stages that are one worker's each go where the file has them, several to a worker too.
 std::vector<int> placement_of(const schedmp::Schedule& schedule) {
   std::vector<int> placement;
@@ -148,7 +140,8 @@ PlanRequest request_of_flags(const PlanFlags& flags, Planned& planned) {
   take_workers(flags, file, request);
   take_step(flags, file, request);
   request.memory = flags.memory;
-  request.minimise = parse_objective(flags.objective.value_or("time"));
+  request.minimise = at_flag(
+      "--objective", [&] { return partitioner::parse_minimise(flags.objective.value_or("time")); });
   take_setting(flags, planned, request);
   take_shape(flags, request);
   request.pairs = flags.pairs.value_or(true);

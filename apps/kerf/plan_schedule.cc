@@ -2,41 +2,43 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "apps/kerf/flag_values.h"
 #include "partitioner/unsound.h"
 #include "runtime/error.h"
 #include "runtime/file.h"
-#include "schedmp/torch_csv.h"
 #include "schedmp/verify.h"
 
 namespace kerf::apps {
 
 namespace {
 
-schedmp::Schedule read_schedule(const PlanFlags& flags, const std::string& file) {
+ScheduleFile parsed(const std::string& text, const std::string& file) {
+  if (!schedmp::looks_like_torch_csv(text)) return {schedmp::parse_schedule(text, file), {}};
+  schedmp::TorchCsv torch = schedmp::parse_torch_csv(text, file);
+  const std::string name = std::filesystem::path(file).stem().string();
+  return {schedmp::schedule_of(torch, name, file), std::move(torch)};
+}
+
+}  // namespace
+
+ScheduleFile read_schedule_file(const PlanFlags& flags, const std::string& file) {
   if (!std::filesystem::is_regular_file(file))
     throw Error(ErrorCode::kUsage,
                 format("there is no schedule and no file \"{}\"; the built-in schedules are {}",
                        file, fmt::join(schedmp::schedule_names(), ", ")),
                 flags.schedule ? "--schedule" : "the plan's schedule");
-  const std::string text = runtime::read_file(file, kMaxText);
-  schedmp::Schedule schedule =
-      schedmp::looks_like_torch_csv(text)
-          ? schedmp::schedule_of(schedmp::parse_torch_csv(text, file),
-                                 std::filesystem::path(file).stem().string(), file)
-          : schedmp::parse_schedule(text, file);
-  const auto check_count = [&](const std::optional<int>& flag, int own, const char* name) {
+  ScheduleFile read = parsed(runtime::read_file(file, kMaxText), file);
+  const auto check_count = [&](const std::optional<int>& flag, int own, const char* what) {
     require(flag.value_or(own) == own, file,
-            format("schedule {} is for {} {}, not {}; leave --{} out", schedule.name, own, name,
-                   flag.value_or(0), name));
+            format("schedule {} is for {} {}, not {}; leave --{} out", read.schedule.name, own,
+                   what, flag.value_or(0), what));
   };
-  check_count(flags.workers, schedule.workers(), "workers");
-  check_count(flags.micro_batches, schedule.micro_batches, "micro-batches");
-  return schedule;
+  check_count(flags.workers, read.schedule.workers(), "workers");
+  check_count(flags.micro_batches, read.schedule.micro_batches, "micro-batches");
+  return read;
 }
-
-}  // namespace
 
 bool is_built_in(const std::string& schedule) {
   const auto names = schedmp::schedule_names();
@@ -46,18 +48,19 @@ bool is_built_in(const std::string& schedule) {
 schedmp::Schedule find_schedule(const PlanFlags& flags, const std::string& name,
                                 const schedmp::Pipeline& pipeline, int micro_batches) {
   return is_built_in(name) ? schedmp::make_schedule(name, pipeline, micro_batches)
-                           : read_schedule(flags, name);
+                           : read_schedule_file(flags, name).schedule;
 }
 
 std::optional<schedmp::Schedule> schedule_in_file(const PlanFlags& flags) {
   if (!flags.schedule || is_built_in(*flags.schedule)) return std::nullopt;
-  return read_schedule(flags, *flags.schedule);
+  return read_schedule_file(flags, *flags.schedule).schedule;
 }
 
 std::unique_ptr<partitioner::InFlight> in_flight_of(const PlanFlags& flags,
                                                     const std::string& schedule) {
-  return is_built_in(schedule) ? schedmp::in_flight_of(schedule)
-                               : schedmp::in_flight_of(read_schedule(flags, schedule));
+  return is_built_in(schedule)
+             ? schedmp::in_flight_of(schedule)
+             : schedmp::in_flight_of(read_schedule_file(flags, schedule).schedule);
 }
 
 std::unique_ptr<partitioner::InFlight> in_flight_of_plan(const PlanFlags& flags,

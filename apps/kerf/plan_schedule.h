@@ -10,6 +10,7 @@
 #include "apps/kerf/plan_flags.h"
 #include "apps/kerf/planned.h"
 #include "schedmp/schedules.h"
+#include "schedmp/torch_csv.h"
 
 namespace kerf::apps {
 
@@ -23,6 +24,12 @@ schedmp::Schedule find_schedule(const PlanFlags& flags, const std::string& name,
                                 const schedmp::Pipeline& pipeline, int micro_batches);
 // Where the flags name a file.
 std::optional<schedmp::Schedule> schedule_in_file(const PlanFlags& flags);
+// What a file has: a schedule, and where it is PyTorch's what PyTorch says. Throws as above.
+struct ScheduleFile {
+  schedmp::Schedule schedule;
+  std::optional<schedmp::TorchCsv> torch;
+};
+ScheduleFile read_schedule_file(const PlanFlags& flags, const std::string& file);
 
 // What a schedule of that name keeps in flight; one from a file holds what its rows say.
 std::unique_ptr<partitioner::InFlight> in_flight_of(const PlanFlags& flags,

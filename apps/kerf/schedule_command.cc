@@ -54,19 +54,14 @@ struct ScheduleCommand {
   std::string write_files() const;
 
   ScheduleRecord record_;
-  bool from_torch_ = false;                 // the file is PyTorch's
-  std::optional<schedmp::TorchCsv> torch_;  // what it has, where it is to be written again
+  std::optional<schedmp::TorchCsv> torch_;  // what the file has, if it is PyTorch's
 };
 
 schedmp::ActionCosts costs_of(const std::string& text) {
   if (text.empty()) return {};
   if (std::filesystem::is_regular_file(text))
     return schedmp::read_costs(runtime::read_file(text, kMaxText), text);
-  try {
-    return schedmp::parse_costs(text);
-  } catch (const Error& error) {
-    throw Error(error.code(), error.message(), "--costs");
-  }
+  return at_flag("--costs", [&] { return schedmp::parse_costs(text); });
 }
 
 // One worker per stage, or as the schedule places them, unless the file says otherwise.
@@ -84,11 +79,9 @@ void ScheduleCommand::take_chain() {
                                record_.costs, schedmp::kMostUnfolded);
   } else {
     require(!chunks, "--chunks", "a schedule's file says which stages a worker has; leave it out");
-    record_.schedule = *schedule_in_file(flags);
-    const std::string text = runtime::read_file(name, kMaxText);
-    if (!csv.empty() && schedmp::looks_like_torch_csv(text))
-      torch_ = schedmp::parse_torch_csv(text, name);
-    from_torch_ = schedmp::looks_like_torch_csv(text);
+    ScheduleFile file = read_schedule_file(flags, name);
+    record_.schedule = std::move(file.schedule);
+    torch_ = std::move(file.torch);
   }
   record_.graph = partitioner::chain_of_stages(record_.schedule.stages());
   verify_chain();
@@ -107,7 +100,7 @@ bool ScheduleCommand::is_too_long() const { return record_.schedule.actions() > 
 void ScheduleCommand::verify_chain() {
   if (is_too_long()) return;
   record_.problems = schedmp::check_order(record_.schedule);
-  if (from_torch_ && !record_.problems.empty()) {
+  if (torch_ && !record_.problems.empty()) {
     record_.problems = schedmp::check_order(record_.schedule, schedmp::WeightOrder::kAny);
     record_.same_bits = false;
   }

@@ -10,16 +10,6 @@ namespace {
 
 constexpr size_t kMostSteering = size_t{16} << 20;  // of a file
 
-// A text's refusal becomes the flag's.
-template <class Parse>
-auto at_flag(const std::string& flag, const Parse& parse) {
-  try {
-    return parse();
-  } catch (const Error& error) {
-    throw Error(error.code(), error.message(), flag);
-  }
-}
-
 // What a run was asked, but for what flags say otherwise, and what contradicts them.
 partitioner::Steering of_run(const SteeringFlags& flags, bool by_file) {
   partitioner::Steering steering = flags.of_run.value_or(partitioner::Steering{});

@@ -43,7 +43,6 @@ class RowWriter {
   }
   // Micro-batches so far, those that are not written too.
   int forwards(int stage) { return of(stage).forward; }
-  int gradients(int stage) { return of(stage).gradient; }
   int weight_gradients(int stage) { return of(stage).weights; }
 
   std::vector<Action> take() { return std::move(row_); }

@@ -8,7 +8,7 @@
 // without its second copy of the weights. No worker keeps more than 1F1B's first does, p
 // micro-batches of all its chunks; of several waves up to p - 1 chunks more, without which a
 // pipeline of more than p micro-batches would stand still between them.
-#include "schedmp/schedules/by_limits.h"
+#include "schedmp/schedules/played_rows.h"
 
 namespace kerf::schedmp {
 
@@ -17,7 +17,7 @@ Schedule hanayo(const Pipeline& pipeline, int micro_batches, const ActionCosts& 
   const auto chunks = static_cast<int>(groups.stages[0].size());
   const int kept = groups.count() * chunks + (chunks > 2 ? groups.count() - 1 : 0);
   return with_rows("hanayo", pipeline, groups, micro_batches,
-                   rows_within(kept, pipeline, groups, micro_batches, costs));
+                   played_rows(kept, pipeline, groups, micro_batches, costs));
 }
 
 }  // namespace kerf::schedmp

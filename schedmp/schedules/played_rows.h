@@ -1,5 +1,6 @@
-// Schedules that follow from limits: played out in time, where whoever is free does at once what is
-// next of what it may do: forward and back in turn, and of each the earliest micro-batch first.
+// Rows that are found by playing them out in time, under a limit of memory: whoever is free does at
+// once what is next of what it may do, forward and back in turn, and of each the earliest
+// micro-batch first.
 #pragma once
 
 #include <vector>
@@ -10,7 +11,7 @@ namespace kerf::schedmp {
 
 // By group. Each keeps at most `kept` micro-batches, of all its chunks together, of which there are
 // no more; and no two take each other's last place: a forward leaves one for each later chunk.
-std::vector<std::vector<Action>> rows_within(int kept, const Pipeline& pipeline,
+std::vector<std::vector<Action>> played_rows(int kept, const Pipeline& pipeline,
                                              const DistinctGroups& groups, int micro_batches,
                                              const ActionCosts& costs);
 

@@ -1,4 +1,4 @@
-#include "schedmp/schedules/by_limits.h"
+#include "schedmp/schedules/played_rows.h"
 
 #include <algorithm>
 #include <array>
@@ -41,7 +41,8 @@ class Game {
         if (const auto action = choose(group, now)) act(group, *action, now);
     }
     for (const Done& done : stages_)
-      KERF_CHECK(done.gradient.size() == at(micro_batches_), "the limits of a schedule stop it");
+      KERF_CHECK(done.gradient.size() == at(micro_batches_),
+                 "{} micro-batches at once stop a schedule", kept_);
   }
 
  private:
@@ -147,7 +148,7 @@ class Game {
 
 }  // namespace
 
-std::vector<std::vector<Action>> rows_within(int kept, const Pipeline& pipeline,
+std::vector<std::vector<Action>> played_rows(int kept, const Pipeline& pipeline,
                                              const DistinctGroups& groups, int micro_batches,
                                              const ActionCosts& costs) {
   return std::move(Game(kept, pipeline, groups, micro_batches, costs).rows);
