@@ -45,8 +45,8 @@ StageGraph stage_graph_of(const Model& model, const Plan& plan) {
   return graph;
 }
 
-Pipeline chain_of(std::vector<std::vector<int>> groups) {
-  const auto stages = static_cast<int>(groups.size());
+Pipeline chain_of(std::vector<std::vector<int>> groups, int replicas) {
+  const auto stages = static_cast<int>(groups.size()) / replicas;
   return {std::move(groups), chain_of_stages(stages)};
 }
 

@@ -21,7 +21,8 @@ struct StageGraph {
   bool operator==(const StageGraph&) const = default;
 };
 
-// Who is on which stage: groups[stage] lists its workers, who may have several stages.
+// Who is on which stage: groups[stage] lists its workers, who may have several stages. Where stages
+// have replicas, all of them follow again for each.
 struct Pipeline {
   std::vector<std::vector<int>> groups;
   StageGraph graph;
@@ -29,7 +30,7 @@ struct Pipeline {
 
 // Each stage reads the one before it.
 StageGraph chain_of_stages(int stages);
-Pipeline chain_of(std::vector<std::vector<int>> groups);
+Pipeline chain_of(std::vector<std::vector<int>> groups, int replicas = 1);
 // By the routes of the plan; what crosses once a step makes no edge.
 StageGraph stage_graph_of(const Model& model, const Plan& plan);
 Pipeline pipeline_of(const Model& model, const Plan& plan);

@@ -18,23 +18,23 @@ constexpr int kCostsVersion = 1;
 constexpr double kMostCost = 1e6;
 constexpr double kLeastCost = 1e-6;
 
-double checked(double cost, double least, const std::string& what, const std::string& where) {
-  if (!(cost >= least && cost <= kMostCost))
-    throw Error(
-        ErrorCode::kUsage,
-        kerf::format("{} costs {}, which is not within {} and {}", what, cost, least, kMostCost),
-        where);
+// What takes no time at all has a place: a stage that only hands on.
+double checked(double cost, const std::string& what, const std::string& where) {
+  if (cost != 0 && !(cost >= kLeastCost && cost <= kMostCost))
+    throw Error(ErrorCode::kUsage,
+                kerf::format("{} costs {}, which is neither 0 nor within {} and {}", what, cost,
+                             kLeastCost, kMostCost),
+                where);
   return cost;
 }
 
-double number(const Json& json, const char* key, double least, const std::string& where) {
-  return checked(json_number(json, key, where), least, key, where);
+double number(const Json& json, const char* key, const std::string& where) {
+  return checked(json_number(json, key, where), key, where);
 }
 
 StageCosts read_stage(const Json& json, const std::string& where) {
   check_members(json, {"F", "I", "W"}, where);
-  return {number(json, "F", kLeastCost, where), number(json, "I", kLeastCost, where),
-          number(json, "W", kLeastCost, where)};
+  return {number(json, "F", where), number(json, "I", where), number(json, "W", where)};
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ ActionCosts parse_costs(const std::string& text) {
                   kerf::format("'{}' must be F,I,W or F,I,W,COMM, numbers as in 1,1.2,0.8,0.1, or "
                                "a file",
                                text));
-    costs[count] = checked(cost, count == 3 ? 0 : kLeastCost, kNames[count], "");
+    costs[count] = checked(cost, kNames[count], "");
     start = end + 1;
   }
   if (count < 3)
@@ -67,7 +67,7 @@ ActionCosts read_costs(const std::string& text, const std::string& origin) {
   if (json_int(json, "kerf_costs", origin) != kCostsVersion)
     refuse_member(origin, kerf::format("\"kerf_costs\" must be {}", kCostsVersion));
   ActionCosts costs;
-  if (json.contains("COMM")) costs.transfer = number(json, "COMM", 0, origin);
+  if (json.contains("COMM")) costs.transfer = number(json, "COMM", origin);
   for (const Json& stage : json_array(json, "stages", origin))
     costs.stages.push_back(
         read_stage(stage, kerf::format("{}: stages[{}]", origin, costs.stages.size())));

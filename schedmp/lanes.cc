@@ -9,18 +9,26 @@ using partitioner::at;
 Lanes::Lanes(const Schedule& schedule, const partitioner::StageGraph& graph, double transfer,
              Buffering buffering)
     : schedule_(schedule), transfer_(transfer), buffering_(buffering) {
-  const int stages = schedule.stages();
   for (auto* sides : {&in_, &out_})
-    for (auto& of_stage : *sides) of_stage.resize(at(stages));
-  for (int stage = 0; stage < std::min(stages, graph.stages()); ++stage) {
-    for (const int other : graph.reads[at(stage)]) add(other, stage, false);
-    for (const int other : graph.gradients[at(stage)]) add(other, stage, true);
-  }
+    for (auto& of_group : *sides) of_group.resize(schedule.groups.size());
+  for (int replica = 0; replica < schedule.replicas; ++replica) add_all(graph, replica);
   messages_.resize(lanes_.size() * at(schedule.micro_batches));
 }
 
+void Lanes::add_all(const partitioner::StageGraph& graph, int replica) {
+  const int stages = schedule_.stages();
+  const int first = replica * stages;
+  const auto add_from = [&](const std::vector<int>& others, int stage, bool gradient) {
+    for (const int other : others)
+      if (other < stages) add(first + other, first + stage, gradient);
+  };
+  for (int stage = 0; stage < std::min(stages, graph.stages()); ++stage) {
+    add_from(graph.reads[at(stage)], stage, false);
+    add_from(graph.gradients[at(stage)], stage, true);
+  }
+}
+
 void Lanes::add(int from, int to, bool gradient) {
-  if (from >= schedule_.stages()) return;
   const std::vector<int>& senders = schedule_.groups[at(from)];
   const std::vector<int>& receivers = schedule_.groups[at(to)];
   const bool local = std::find_first_of(senders.begin(), senders.end(), receivers.begin(),
@@ -81,6 +89,12 @@ std::optional<double> Lanes::receive(int number, int micro_batch, double now, bo
   message.taken = std::max(message.taken, now);
   if (++message.receivers == lane.receivers && counts()) lane.freed.push_back(message.taken);
   return now;
+}
+
+std::optional<double> Lanes::taken(int lane, int micro_batch, double now) const {
+  const Message& message = messages_[index(lane, micro_batch)];
+  if (message.receivers < of(lane).receivers) return std::nullopt;
+  return std::max(now, message.taken);
 }
 
 }  // namespace kerf::schedmp

@@ -22,21 +22,20 @@ class Lanes {
         Buffering buffering);
 
   int count() const { return static_cast<int>(lanes_.size()); }
-  int from(int lane) const { return of(lane).from; }  // stage
+  int from(int lane) const { return of(lane).from; }  // group, by its number in the schedule
   int to(int lane) const { return of(lane).to; }
   bool is_gradient(int lane) const { return of(lane).gradient; }
-  // By stage: the lanes that its forwards take up and send on, or those of its input gradients.
-  const std::vector<int>& in(int stage, bool gradient) const {
-    return in_[gradient][partitioner::at(stage)];
-  }
-  const std::vector<int>& out(int stage, bool gradient) const {
-    return out_[gradient][partitioner::at(stage)];
-  }
+  bool is_local(int lane) const { return of(lane).local; }
+  // By group: the lanes that its forwards take up and send on, or those of its input gradients.
+  const std::vector<int>& in(size_t group, bool gradient) const { return in_[gradient][group]; }
+  const std::vector<int>& out(size_t group, bool gradient) const { return out_[gradient][group]; }
 
   // The moment from which a worker that comes to it `now` may go on; empty: not yet, so that it
   // asks again, and no more for the first time.
   std::optional<double> send(int lane, int micro_batch, int worker, double now, bool first);
   std::optional<double> receive(int lane, int micro_batch, double now, bool first);
+  // The same, until what was sent is taken up.
+  std::optional<double> taken(int lane, int micro_batch, double now) const;
 
  private:
   struct Lane {
@@ -57,10 +56,12 @@ class Lanes {
   };
 
   const Lane& of(int lane) const { return lanes_[partitioner::at(lane)]; }
-  Message& message(int lane, int micro_batch) {
-    return messages_[partitioner::at(lane) * partitioner::at(schedule_.micro_batches) +
-                     partitioner::at(micro_batch)];
+  size_t index(int lane, int micro_batch) const {
+    return partitioner::at(lane) * partitioner::at(schedule_.micro_batches) +
+           partitioner::at(micro_batch);
   }
+  Message& message(int lane, int micro_batch) { return messages_[index(lane, micro_batch)]; }
+  void add_all(const partitioner::StageGraph& graph, int replica);
   void add(int from, int to, bool gradient);
   bool meets(const Lane& lane) const {
     return buffering_.messages == Buffering::kRendezvous && !lane.local;
@@ -72,7 +73,7 @@ class Lanes {
   double transfer_;
   Buffering buffering_;
   std::vector<Lane> lanes_;
-  std::array<std::vector<std::vector<int>>, 2> in_, out_;  // by whether of gradients, by stage
+  std::array<std::vector<std::vector<int>>, 2> in_, out_;  // by whether of gradients, by group
   std::vector<Message> messages_;                          // by lane, by micro-batch
 };
 

@@ -1,5 +1,6 @@
 #include "schedmp/schedule.h"
 
+#include <algorithm>
 #include <array>
 
 #include "runtime/format.h"
@@ -8,23 +9,30 @@ namespace kerf::schedmp {
 
 namespace {
 
-constexpr std::array<std::string_view, 9> kNames = {
-    "F", "I", "W", "B", "U", "REDUCE_GRAD", "RECOMPUTE", "OFFLOAD", "RELOAD"};
+// What is sent and received has PyTorch's words.
+constexpr std::array<std::string_view, 15> kNames = {
+    "F",      "I",      "W",      "B",      "U",      "REDUCE_GRAD", "RECOMPUTE",  "OFFLOAD",
+    "RELOAD", "SEND_F", "RECV_F", "SEND_B", "RECV_B", "WAIT_SEND_F", "WAIT_SEND_B"};
 
 }  // namespace
 
 std::string_view to_string(ActionKind kind) { return kNames[static_cast<size_t>(kind)]; }
 
+bool is_of_updates(ActionKind kind) {
+  return kind == ActionKind::kUpdate || kind == ActionKind::kReduceGradient;
+}
+
 std::string to_string(const Action& action) {
   std::string text = kerf::format("{}{}", action.stage, to_string(action.kind));
   if (action.micro_batch >= 0) text += std::to_string(action.micro_batch);
-  if (action.version >= 0) text += kerf::format("@{}", action.version);
+  if (action.version != Action::kUnsaid) text += kerf::format("@{}", action.version);
   return text;
 }
 
 int64_t Schedule::actions() const {
   int64_t count = 0;
-  for (const std::vector<Action>& row : rows) count += std::ssize(row);
+  for (const auto* section : {&prologue, &rows, &epilogue})
+    for (const std::vector<Action>& row : *section) count += std::ssize(row);
   return count;
 }
 
@@ -33,6 +41,35 @@ bool Schedule::trains() const {
     for (const Action& action : row)
       if (action.kind != ActionKind::kForward) return true;
   return false;
+}
+
+Schedule unrolled(const Schedule& endless, int periods) {
+  Schedule schedule = endless;
+  schedule.prologue.clear();
+  schedule.epilogue.clear();
+  schedule.micro_batches = periods * endless.micro_batches;
+  for (size_t worker = 0; worker < endless.rows.size(); ++worker) {
+    std::vector<Action>& row = schedule.rows[worker];
+    row.clear();
+    const auto add = [&](const std::vector<Action>& actions, int period) {
+      for (Action action : actions) {
+        action.micro_batch += period * endless.micro_batches;
+        if (action.micro_batch < schedule.micro_batches) row.push_back(action);
+      }
+    };
+    add(endless.prologue[worker], 0);
+    for (int period = 0; period + 1 < periods; ++period) add(endless.rows[worker], period);
+    add(endless.epilogue[worker], periods - 1);
+  }
+  return schedule;
+}
+
+std::vector<std::vector<Action>> last_period(const Schedule& endless) {
+  std::vector<std::vector<Action>> rows = endless.rows;
+  for (std::vector<Action>& row : rows)
+    std::erase_if(
+        row, [&](const Action& action) { return action.micro_batch >= endless.micro_batches; });
+  return rows;
 }
 
 }  // namespace kerf::schedmp

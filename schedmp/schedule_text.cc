@@ -1,4 +1,5 @@
 // The text of a schedule: written, and read back by one strict parser.
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <set>
@@ -75,13 +76,20 @@ class Line {
   size_t last_ = 0;
 };
 
+bool reads_weights(ActionKind kind) {
+  return kind == ActionKind::kForward || kind == ActionKind::kInputGradient ||
+         kind == ActionKind::kBackward || kind == ActionKind::kRecompute;
+}
+
 std::optional<ActionKind> find_kind(std::string_view name) {
   for (int kind = 0; kind <= static_cast<int>(ActionKind::kReload); ++kind)
     if (to_string(static_cast<ActionKind>(kind)) == name) return static_cast<ActionKind>(kind);
   return std::nullopt;
 }
 
-Action parse_action(Line& line, std::string_view word, const Schedule& schedule) {
+// Of an endless schedule micro-batches count from a period's first, and those of later ones stand
+// beside them.
+Action parse_action(Line& line, std::string_view word, const Schedule& schedule, bool endless) {
   const size_t letters = word.find_first_not_of("0123456789");
   if (letters == 0 || letters == std::string_view::npos)
     line.fail(kerf::format("'{}' is no action (STAGE KIND MICRO-BATCH, like 2F0)", word));
@@ -89,27 +97,25 @@ Action parse_action(Line& line, std::string_view word, const Schedule& schedule)
   action.stage = line.to_number(word.substr(0, letters), "stage", 0, schedule.stages() - 1);
   std::string_view rest = word.substr(letters);
   if (const size_t version = rest.find('@'); version != std::string_view::npos) {
-    action.version = line.to_number(rest.substr(version + 1), "version", 0, kMaxMicroBatches);
+    action.version = line.to_number(rest.substr(version + 1), "version", -kMaxMicroBatches, 0);
     rest = rest.substr(0, version);
   }
   const size_t digits = rest.find_first_of("0123456789");
   const auto kind = find_kind(rest.substr(0, digits));
   if (!kind) line.fail(kerf::format("'{}' has no kind among F I W B U ...", word));
   action.kind = *kind;
-  const bool of_step = *kind == ActionKind::kUpdate || *kind == ActionKind::kReduceGradient;
-  if (of_step != (digits == std::string_view::npos))
-    line.fail(kerf::format("'{}' {} a micro-batch", word, of_step ? "must not name" : "must name"));
-  if (!of_step)
+  if (action.version != Action::kUnsaid && !reads_weights(*kind))
+    line.fail(kerf::format("'{}' reads no weights, and names a version of them", word));
+  if (digits != std::string_view::npos)
     action.micro_batch =
-        line.to_number(rest.substr(digits), "micro-batch", 0, schedule.micro_batches - 1);
+        line.to_number(rest.substr(digits), "micro-batch", 0,
+                       endless ? kMaxMicroBatches - 1 : schedule.micro_batches - 1);
+  else if (endless || !is_of_updates(*kind))
+    line.fail(kerf::format("'{}' must name a micro-batch", word));
   return action;
 }
 
-void parse_group(Line& line, Schedule& schedule) {
-  const int stage = line.number("stage", 0, kMaxWorkers);
-  if (stage != schedule.stages()) line.fail(kerf::format("stage {} expected", schedule.stages()));
-  line.keyword("on");
-  std::string_view list = line.word("worker");
+std::vector<int> parse_workers(Line& line, std::string_view list, const Schedule& schedule) {
   std::vector<int> group;
   while (true) {
     const size_t comma = list.find(',');
@@ -119,25 +125,10 @@ void parse_group(Line& line, Schedule& schedule) {
   }
   if (std::set<int>(group.begin(), group.end()).size() != group.size())
     line.fail("a worker stands twice in a group");
-  schedule.groups.push_back(std::move(group));
+  return group;
 }
 
-void parse_row(Line& line, Schedule& schedule, std::vector<bool>& seen, int64_t& actions) {
-  std::string_view word = line.word("worker");
-  if (word.empty() || word.back() != ':') line.fail("'row WORKER:' expected");
-  const int worker =
-      line.to_number(word.substr(0, word.size() - 1), "worker", 0, schedule.workers() - 1);
-  if (seen[static_cast<size_t>(worker)]) line.fail(kerf::format("row {} stands twice", worker));
-  seen[static_cast<size_t>(worker)] = true;
-  while (!line.done()) {
-    if (++actions > kMostActions)
-      line.fail(kerf::format("a schedule has at most {} actions", kMostActions));
-    schedule.rows[static_cast<size_t>(worker)].push_back(
-        parse_action(line, line.word("action"), schedule));
-  }
-}
-
-// The parser's state: header lines come in this order, then stages and rows.
+// The parser's state: header lines come in this order, then stages, replicas and rows.
 class Parser {
  public:
   void line(Line line) {
@@ -152,15 +143,15 @@ class Parser {
     } else if (count_ == 2) {
       expect(line, key, "workers");
       schedule_.rows.resize(static_cast<size_t>(line.number("workers", 1, kMaxWorkers)));
-      seen_.resize(schedule_.rows.size());
     } else if (count_ == 3) {
       expect(line, key, "micro-batches");
       schedule_.micro_batches = line.number("micro-batches", 1, kMaxMicroBatches);
     } else if (key == "stage") {
-      parse_group(line, schedule_);
+      take_stage(line);
+    } else if (key == "replica") {
+      take_replica(line);
     } else {
-      expect(line, key, "row");
-      parse_row(line, schedule_, seen_, actions_);
+      take_row(line, key);
     }
     line.end();
     ++count_;
@@ -168,10 +159,20 @@ class Parser {
 
   Schedule finish(const std::string& origin) {
     if (count_ < 4) throw Error(ErrorCode::kUsage, "the header is not complete", origin);
-    if (schedule_.groups.empty()) throw Error(ErrorCode::kUsage, "there is no stage", origin);
-    for (size_t worker = 0; worker < seen_.size(); ++worker)
-      if (!seen_[worker])
-        throw Error(ErrorCode::kUsage, kerf::format("row {} is missing", worker), origin);
+    if (stages_.empty()) throw Error(ErrorCode::kUsage, "there is no stage", origin);
+    settle();
+    for (int replica = 1; replica < schedule_.replicas; ++replica)
+      if (!replicas_seen_.contains(replica))
+        throw Error(ErrorCode::kUsage,
+                    kerf::format("'replica {}: MICRO-BATCHES' is missing", replica), origin);
+    const bool endless = schedule_.endless();
+    const bool drains = std::any_of(seen_.begin(), seen_.end(),
+                                    [](const auto& each) { return each.first == "epilogue"; });
+    if (endless && !drains) schedule_.epilogue = last_period(schedule_);
+    for (const std::string_view section : sections(endless, drains))
+      for (int worker = 0; worker < schedule_.workers(); ++worker)
+        if (!seen_.contains({std::string(section), worker}))
+          throw Error(ErrorCode::kUsage, kerf::format("{} {} is missing", section, worker), origin);
     return std::move(schedule_);
   }
 
@@ -179,26 +180,127 @@ class Parser {
   static void expect(Line& line, std::string_view key, std::string_view wanted) {
     if (key != wanted) line.fail(kerf::format("'{}' expected, not '{}'", wanted, key));
   }
+  static std::vector<std::string_view> sections(bool endless, bool drains = true) {
+    if (!endless) return {"row"};
+    if (!drains) return {"prologue", "steady"};
+    return {"prologue", "steady", "epilogue"};
+  }
+
+  void take_stage(Line& line) {
+    if (!schedule_.groups.empty()) line.fail("stages come before replicas and rows");
+    const int stage = line.number("stage", 0, kMaxWorkers);
+    if (stage != std::ssize(stages_)) line.fail(kerf::format("stage {} expected", stages_.size()));
+    line.keyword("on");
+    std::vector<std::vector<int>> groups = {parse_workers(line, line.word("worker"), schedule_)};
+    while (!line.done()) {
+      line.keyword("and");
+      groups.push_back(parse_workers(line, line.word("worker"), schedule_));
+    }
+    if (!stages_.empty() && stages_[0].size() != groups.size())
+      line.fail(
+          kerf::format("stage 0 has {} replica(s), this one {}", stages_[0].size(), groups.size()));
+    stages_.push_back(std::move(groups));
+  }
+
+  // Once every stage is there.
+  void settle() {
+    if (!schedule_.groups.empty()) return;
+    schedule_.replicas = static_cast<int>(stages_[0].size());
+    for (size_t replica = 0; replica < stages_[0].size(); ++replica)
+      for (const auto& groups : stages_) schedule_.groups.push_back(groups[replica]);
+    if (schedule_.replicas > 1)
+      schedule_.replica_of.resize(static_cast<size_t>(schedule_.micro_batches));
+  }
+
+  int head(Line& line, const char* what, int least, int most) {
+    if (stages_.empty()) line.fail("'stage 0 on WORKER' expected");
+    settle();
+    std::string_view word = line.word(what);
+    if (word.back() != ':') line.fail(kerf::format("a {} and ':' expected", what));
+    return line.to_number(word.substr(0, word.size() - 1), what, least, most);
+  }
+
+  void take_replica(Line& line) {
+    if (!stages_.empty() && stages_[0].size() == 1) line.fail("no stage has a replica");
+    const int replica = head(line, "replica", 1, static_cast<int>(stages_[0].size()) - 1);
+    if (!seen_.empty()) line.fail("replicas come before rows");
+    if (!replicas_seen_.insert(replica).second)
+      line.fail(kerf::format("replica {} stands twice", replica));
+    while (!line.done()) {
+      const int micro_batch = line.number("micro-batch", 0, schedule_.micro_batches - 1);
+      int& taken = schedule_.replica_of[static_cast<size_t>(micro_batch)];
+      if (taken != 0)
+        line.fail(kerf::format("micro-batch {} is replica {}'s already", micro_batch, taken));
+      taken = replica;
+    }
+  }
+
+  void take_row(Line& line, std::string_view key) {
+    const std::vector<std::string_view> endless = sections(true);
+    const bool is_endless = std::find(endless.begin(), endless.end(), key) != endless.end();
+    if (!is_endless) expect(line, key, "row");
+    if (!seen_.empty() && is_endless == schedule_.prologue.empty())
+      line.fail("a schedule has rows, or prologue, steady and epilogue");
+    const int worker = head(line, "worker", 0, schedule_.workers() - 1);
+    if (is_endless && schedule_.replicas > 1) line.fail("an endless schedule has no replicas");
+    if (is_endless && seen_.empty())
+      for (auto* section : {&schedule_.prologue, &schedule_.epilogue})
+        section->resize(schedule_.rows.size());
+    if (!seen_.emplace(std::string(key), worker).second)
+      line.fail(kerf::format("{} {} stands twice", key, worker));
+    auto& section = key == "prologue"   ? schedule_.prologue
+                    : key == "epilogue" ? schedule_.epilogue
+                                        : schedule_.rows;
+    while (!line.done()) {
+      if (++actions_ > kMostActions)
+        line.fail(kerf::format("a schedule has at most {} actions", kMostActions));
+      section[static_cast<size_t>(worker)].push_back(
+          parse_action(line, line.word("action"), schedule_, is_endless));
+    }
+  }
 
   Schedule schedule_;
-  std::vector<bool> seen_;
+  std::vector<std::vector<std::vector<int>>> stages_;  // by stage, by replica: workers
+  std::set<int> replicas_seen_;
+  std::set<std::pair<std::string, int>> seen_;  // sections of workers
   int count_ = 0;
   int64_t actions_ = 0;
 };
+
+std::string row_text(const char* section, size_t worker, const std::vector<Action>& row) {
+  std::string text = kerf::format("{} {}:", section, worker);
+  for (const Action& action : row) text += " " + to_string(action);
+  return text + "\n";
+}
+
+std::string group_text(const Schedule& schedule, int stage) {
+  std::string text = kerf::format("stage {} on ", stage);
+  for (int replica = 0; replica < schedule.replicas; ++replica)
+    text += kerf::format(
+        "{}{}", replica == 0 ? "" : " and ",
+        fmt::join(schedule.groups[static_cast<size_t>(replica * schedule.stages() + stage)], ","));
+  return text + "\n";
+}
+
+std::string replica_text(const Schedule& schedule, int replica) {
+  std::string text = kerf::format("replica {}:", replica);
+  for (int mb = 0; mb < schedule.micro_batches; ++mb)
+    if (schedule.replica(mb) == replica) text += kerf::format(" {}", mb);
+  return text + "\n";
+}
 
 }  // namespace
 
 std::string write_schedule(const Schedule& schedule) {
   std::string text = kerf::format("kerf-schedule 1\nname {}\nworkers {}\nmicro-batches {}\n",
                                   schedule.name, schedule.workers(), schedule.micro_batches);
-  for (int stage = 0; stage < schedule.stages(); ++stage)
-    text += kerf::format("stage {} on {}\n", stage,
-                         fmt::join(schedule.groups[static_cast<size_t>(stage)], ","));
-  for (int worker = 0; worker < schedule.workers(); ++worker) {
-    text += kerf::format("row {}:", worker);
-    for (const Action& action : schedule.rows[static_cast<size_t>(worker)])
-      text += " " + to_string(action);
-    text += "\n";
+  for (int stage = 0; stage < schedule.stages(); ++stage) text += group_text(schedule, stage);
+  for (int replica = 1; replica < schedule.replicas; ++replica)
+    text += replica_text(schedule, replica);
+  for (size_t worker = 0; worker < schedule.rows.size(); ++worker) {
+    if (schedule.endless()) text += row_text("prologue", worker, schedule.prologue[worker]);
+    text += row_text(schedule.endless() ? "steady" : "row", worker, schedule.rows[worker]);
+    if (schedule.endless()) text += row_text("epilogue", worker, schedule.epilogue[worker]);
   }
   return text;
 }

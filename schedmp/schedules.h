@@ -11,6 +11,9 @@
 //   interleaved, looped-bfs                     several stages a worker, in turn
 //   zbv, v-half, v-min, dualpipe-v, hanayo      stages that go there and back
 //
+//   chimera, dualpipe                           two replicas of each stage, in opposite ways
+//   pipedream, pipedream-2bw, ampnet            endless: the pipeline never drains
+//
 // Those that place stages take any graph of them: what can run where each stage waits for the one
 // before it can run where it waits for less.
 #pragma once
@@ -38,6 +41,7 @@ enum class Placement : uint8_t {
   kAnywhere,
   kInTurn,        // 0 1 2 0 1 2
   kThereAndBack,  // 0 1 2 2 1 0, and so on
+  kBothWays,      // 0 1 2 3, and of a second replica 3 2 1 0
 };
 std::string to_string(Placement placement);  // "in turn (of three workers 0 1 2 0 1 2)"
 // Of the stage: the worker, of so many.
@@ -68,15 +72,26 @@ Schedule zbv(const Pipeline& pipeline, int micro_batches);
 Schedule v_half(const Pipeline& pipeline, int micro_batches);
 Schedule v_min(const Pipeline& pipeline, int micro_batches);
 Schedule dualpipe_v(const Pipeline& pipeline, int micro_batches);
+Schedule chimera(const Pipeline& pipeline, int micro_batches);
+Schedule dualpipe(const Pipeline& pipeline, int micro_batches);
+Schedule pipedream(const Pipeline& pipeline, int micro_batches);
+Schedule pipedream_2bw(const Pipeline& pipeline, int micro_batches);
+Schedule ampnet(const Pipeline& pipeline, int micro_batches);
 Schedule hanayo(const Pipeline& pipeline, int micro_batches, const ActionCosts& costs = {});
 
 // By name. Those below throw Error{kUsage} that lists the names.
 std::vector<std::string> schedule_names();
 const Shape& shape_of(const std::string& name);
 bool splits_weights(const std::string& name);  // has I and W apart
-// By stage its workers, one each: `chunks` on each of so many workers (0: as the shape has them).
-// Throws where the schedule takes no such number.
+bool trains(const std::string& name);          // has more than forwards
+// How many replicas of each stage it has; whether its periods go on for ever.
+int replicas_of(const std::string& name);
+bool is_endless(const std::string& name);
+// By stage its workers, one each, and again of each replica: `chunks` on each of so many workers
+// (0: as the shape has them). Throws where the schedule takes no such number.
 std::vector<std::vector<int>> groups_of_shape(const std::string& name, int workers, int chunks);
+// A chain of those.
+Pipeline chain_of_shape(const std::string& name, int workers, int chunks = 0);
 Schedule make_schedule(const std::string& name, const Pipeline& pipeline, int micro_batches,
                        const ActionCosts& costs = {}, int64_t most_actions = kMostActions);
 // For as many micro-batches as the plan has.

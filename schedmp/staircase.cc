@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
+#include <utility>
 
 #include "runtime/format.h"
 
@@ -14,7 +16,7 @@ namespace {
 
 struct Scale {
   double unit = std::numeric_limits<double>::infinity();  // of the shortest action
-  size_t width = 1;                                       // of the longest text
+  size_t width = 1;                                       // of the longest text in it
 
   size_t column(double time) const {
     return static_cast<size_t>(std::lround(time / unit * static_cast<double>(width + 1)));
@@ -25,9 +27,10 @@ Scale scale_of(const Schedule& schedule, const Unfolded& unfolded) {
   Scale scale;
   for (size_t worker = 0; worker < unfolded.rows.size(); ++worker)
     for (size_t i = 0; i < unfolded.rows[worker].size(); ++i) {
-      scale.width = std::max(scale.width, to_string(schedule.rows[worker][i]).size());
       const Interval& each = unfolded.rows[worker][i];
-      if (each.end > each.begin) scale.unit = std::min(scale.unit, each.end - each.begin);
+      if (each.end <= each.begin) continue;
+      scale.width = std::max(scale.width, to_string(schedule.rows[worker][i]).size());
+      scale.unit = std::min(scale.unit, each.end - each.begin);
     }
   if (std::isinf(scale.unit)) scale.unit = 1;
   return scale;
@@ -94,14 +97,38 @@ Bubble bubble(const Schedule& schedule, const StageGraph& graph, const ActionCos
   return bubble(schedule, unfold(schedule, graph, costs));
 }
 
+namespace {
+
+// What the action adds to what is kept; a forward that is to be repeated keeps nothing.
+int adds(const Action& action, bool repeated) {
+  switch (action.kind) {
+    case ActionKind::kForward:
+      return repeated ? 0 : 1;
+    case ActionKind::kRecompute:
+    case ActionKind::kReload:
+      return 1;
+    case ActionKind::kBackward:
+    case ActionKind::kWeightGradient:
+    case ActionKind::kOffload:
+      return -1;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
 std::vector<int> peak_activations(const Schedule& schedule) {
   std::vector<int> peaks;
   const bool trains = schedule.trains();
   for (const std::vector<Action>& row : schedule.rows) {
+    std::set<std::pair<int, int>> repeated;  // stages' micro-batches
+    for (const Action& action : row)
+      if (action.kind == ActionKind::kRecompute) repeated.emplace(action.stage, action.micro_batch);
     int now = 0, most = 0;
     for (const Action& action : row) {
-      if (action.kind == ActionKind::kForward) most = std::max(most, ++now);
-      if (action.kind == ActionKind::kBackward || action.kind == ActionKind::kWeightGradient) --now;
+      now += adds(action, repeated.contains({action.stage, action.micro_batch}));
+      most = std::max(most, now);
     }
     peaks.push_back(trains ? most : 0);
   }

@@ -130,6 +130,25 @@ std::optional<ActionKind> computed(TorchKind kind) {
   }
 }
 
+std::optional<ActionKind> transferred(TorchKind kind) {
+  switch (kind) {
+    case TorchKind::kSendForward:
+      return ActionKind::kSendForward;
+    case TorchKind::kReceiveForward:
+      return ActionKind::kReceiveForward;
+    case TorchKind::kSendBackward:
+      return ActionKind::kSendGradient;
+    case TorchKind::kReceiveBackward:
+      return ActionKind::kReceiveGradient;
+    case TorchKind::kWaitSendForward:
+      return ActionKind::kAwaitSentForward;
+    case TorchKind::kWaitSendBackward:
+      return ActionKind::kAwaitSentGradient;
+    default:
+      return std::nullopt;
+  }
+}
+
 std::optional<TorchKind> said(ActionKind kind) {
   switch (kind) {
     case ActionKind::kForward:
@@ -231,11 +250,39 @@ Schedule schedule_of(const TorchCsv& csv, const std::string& name, const std::st
   return schedule;
 }
 
+bool has_transfers(const TorchCsv& csv) {
+  for (const std::vector<TorchCell>& row : csv.rows)
+    for (const TorchCell& cell : row)
+      for (const TorchAction& action : cell)
+        if (transferred(action.kind)) return true;
+  return false;
+}
+
+Schedule with_transfers(const TorchCsv& csv, const Schedule& computed_only) {
+  Schedule schedule = computed_only;
+  schedule.transfers = true;
+  for (size_t rank = 0; rank < csv.rows.size(); ++rank) {
+    std::vector<Action>& row = schedule.rows[rank];
+    row.clear();
+    for (const TorchCell& cell : csv.rows[rank])
+      for (const TorchAction& action : cell) {
+        auto kind = computed(action.kind);
+        if (!kind) kind = transferred(action.kind);
+        if (kind) row.push_back({action.stage, *kind, action.micro_batch});
+      }
+    for (const Action& action : computed_only.rows[rank])
+      if (action.kind == ActionKind::kUpdate) row.push_back(action);
+  }
+  return schedule;
+}
+
 TorchCsv torch_csv_of(const Schedule& schedule) {
   const auto refuse = [&](const std::string& what) {
     throw Error(ErrorCode::kUsage,
                 kerf::format("PyTorch's form cannot say {} of schedule {}", what, schedule.name));
   };
+  if (schedule.replicas > 1) refuse("the replicas");
+  if (schedule.endless()) refuse("that periods go on");
   for (int stage = 0; stage < schedule.stages(); ++stage)
     if (schedule.groups[static_cast<size_t>(stage)].size() != 1)
       refuse(kerf::format("that stage {} has several workers", stage));
@@ -243,9 +290,9 @@ TorchCsv torch_csv_of(const Schedule& schedule) {
   for (size_t worker = 0; worker < schedule.rows.size(); ++worker) {
     std::vector<TorchCell>& row = csv.rows.emplace_back();
     for (const Action& action : schedule.rows[worker]) {
-      if (action.kind == ActionKind::kUpdate) continue;
+      if (action.kind == ActionKind::kUpdate && action.micro_batch < 0) continue;
       const auto kind = said(action.kind);
-      if (!kind || action.version >= 0)
+      if (!kind || action.version != Action::kUnsaid)
         refuse(kerf::format("{} of worker {}", to_string(action), worker));
       row.push_back({{action.stage, *kind, action.micro_batch}});
     }

@@ -61,6 +61,10 @@ TorchCsv parse_torch_csv(const std::string& text, const std::string& origin);
 // the end of each row that has gradients, and what is not of computing left out. Throws
 // Error{kUsage} at `origin` where a stage stands on two ranks, or a number between is missing.
 Schedule schedule_of(const TorchCsv& csv, const std::string& name, const std::string& origin);
+// Whether it has communication, and that schedule with it: what is sent, received and awaited where
+// it stands, so that it can be proved and simulated as PyTorch would run it. Of a chain of stages.
+bool has_transfers(const TorchCsv& csv);
+Schedule with_transfers(const TorchCsv& csv, const Schedule& computed);
 // Throws Error{kUsage} that names the first thing that the form cannot say: a group of workers, a
 // version, an action of a kind that PyTorch lacks. Updates are left out: PyTorch has them apart.
 TorchCsv torch_csv_of(const Schedule& schedule);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <tuple>
 #include <utility>
 
 #include "ops/random.h"
@@ -16,6 +18,7 @@ double ActionCosts::of(const Action& action) const {
   const StageCosts& costs = of_stage(action.stage);
   switch (action.kind) {
     case ActionKind::kForward:
+    case ActionKind::kRecompute:
       return costs.forward;
     case ActionKind::kInputGradient:
       return costs.input_gradient;
@@ -48,6 +51,62 @@ std::string to_string(Buffering buffering) {
 
 namespace {
 
+bool awaits_sent(const Action& action) {
+  return action.kind == ActionKind::kAwaitSentForward ||
+         action.kind == ActionKind::kAwaitSentGradient;
+}
+
+// The lanes of actions in rows that name their transfers: what computes takes up and hands on only
+// what stays on its worker.
+class NamedTransfers {
+ public:
+  NamedTransfers(const Schedule& schedule, const Lanes& lanes) {
+    if (!schedule.transfers) return;
+    for (const bool out : {false, true})
+      for (const bool gradient : {false, true})
+        for (size_t group = 0; group < schedule.groups.size(); ++group)
+          for (const int lane : out ? lanes.out(group, gradient) : lanes.in(group, gradient))
+            ends(out, gradient, lanes.is_local(lane), group).push_back(lane);
+  }
+
+  const std::vector<int>& of(const Action& action, size_t group, bool out) const {
+    static const std::vector<int> none;
+    const auto found = [&](bool sent, bool gradient, bool local) -> const std::vector<int>& {
+      const auto at = ends_.find({sent, gradient, local, group});
+      return at == ends_.end() ? none : at->second;
+    };
+    switch (action.kind) {
+      case ActionKind::kForward:
+        return found(out, false, true);
+      case ActionKind::kInputGradient:
+      case ActionKind::kBackward:
+        return found(out, true, true);
+      case ActionKind::kSendForward:
+        return out ? found(true, false, false) : none;
+      case ActionKind::kSendGradient:
+        return out ? found(true, true, false) : none;
+      case ActionKind::kReceiveForward:
+        return out ? none : found(false, false, false);
+      case ActionKind::kReceiveGradient:
+        return out ? none : found(false, true, false);
+      case ActionKind::kAwaitSentForward:
+        return out ? none : found(true, false, false);
+      case ActionKind::kAwaitSentGradient:
+        return out ? none : found(true, true, false);
+      default:
+        return none;
+    }
+  }
+
+ private:
+  using Key = std::tuple<bool, bool, bool, size_t>;  // out, gradient, local, group
+  std::vector<int>& ends(bool out, bool gradient, bool local, size_t group) {
+    return ends_[{out, gradient, local, group}];
+  }
+
+  std::map<Key, std::vector<int>> ends_;
+};
+
 class Unfolding {
  public:
   Unfolding(const Schedule& schedule, const StageGraph& graph, const ActionCosts& costs,
@@ -55,6 +114,7 @@ class Unfolding {
       : schedule_(schedule),
         costs_(costs),
         lanes_(schedule, graph, costs.transfer, buffering),
+        named_(schedule, lanes_),
         workers_(schedule.rows.size()),
         waiting_(static_cast<size_t>(lanes_.count())),
         rows(schedule.rows.size()) {
@@ -104,20 +164,27 @@ class Unfolding {
   static bool is_gradient(const Action& action) {
     return action.kind == ActionKind::kInputGradient || action.kind == ActionKind::kBackward;
   }
-  const std::vector<int>& lanes_of(const Action& action, bool out) const {
+  // None of an action that is not the worker's: such a row is refuted, and unfolded for people.
+  const std::vector<int>& lanes_of(const Action& action, int worker, bool out) const {
     static const std::vector<int> none;
     const bool gradient = is_gradient(action);
     const bool known = action.stage >= 0 && action.stage < schedule_.stages();
-    if (!known || (!gradient && action.kind != ActionKind::kForward)) return none;
-    return out ? lanes_.out(action.stage, gradient) : lanes_.in(action.stage, gradient);
+    if (!known || action.micro_batch < 0 || action.micro_batch >= schedule_.micro_batches)
+      return none;
+    const size_t group = schedule_.group(action.stage, action.micro_batch);
+    const std::vector<int>& members = schedule_.groups[group];
+    if (std::find(members.begin(), members.end(), worker) == members.end()) return none;
+    if (schedule_.transfers) return named_.of(action, group, out);
+    if (!gradient && action.kind != ActionKind::kForward) return none;
+    return out ? lanes_.out(group, gradient) : lanes_.in(group, gradient);
   }
 
   // One step; false where the worker has to wait.
   bool pass(int number) {
     Worker& worker = workers_[static_cast<size_t>(number)];
     const Action& action = row(number)[worker.action];
-    const std::vector<int>& in = lanes_of(action, false);
-    const std::vector<int>& out = lanes_of(action, true);
+    const std::vector<int>& in = lanes_of(action, number, false);
+    const std::vector<int>& out = lanes_of(action, number, true);
     if (worker.step == in.size()) {
       std::vector<Interval>& done = rows[static_cast<size_t>(number)];
       done.push_back({worker.now, worker.now + costs_.of(action, number, worker.action)});
@@ -127,7 +194,9 @@ class Unfolding {
       const int lane = sends ? out[worker.step - in.size() - 1] : in[worker.step];
       const bool first = std::exchange(worker.first, false);
       const auto moment = sends ? lanes_.send(lane, action.micro_batch, number, worker.now, first)
-                                : lanes_.receive(lane, action.micro_batch, worker.now, first);
+                          : awaits_sent(action)
+                              ? lanes_.taken(lane, action.micro_batch, worker.now)
+                              : lanes_.receive(lane, action.micro_batch, worker.now, first);
       if (first || moment) wake(lane);
       if (!moment) {
         waiting_[static_cast<size_t>(lane)].push_back(number);
@@ -155,9 +224,9 @@ class Unfolding {
   Wait wait_of(int worker) const {
     const Action& action = row(worker)[of(worker).action];
     const size_t step = of(worker).step;
-    const std::vector<int>& in = lanes_of(action, false);
-    if (step < in.size()) return {in[step], false};
-    return {lanes_of(action, true)[step - in.size() - 1], true};
+    const std::vector<int>& in = lanes_of(action, worker, false);
+    if (step < in.size()) return {in[step], awaits_sent(action)};
+    return {lanes_of(action, worker, true)[step - in.size() - 1], true};
   }
 
   // Of those at the other end one that waits itself, if any does.
@@ -178,15 +247,16 @@ class Unfolding {
     if (!wait.sends)
       return kerf::format("worker {}: {}: waits for ever for the {} of micro-batch {} on stage {}",
                           worker, to_string(action), what, action.micro_batch,
-                          lanes_.from(wait.lane));
+                          lanes_.from(wait.lane) % schedule_.stages());
     return kerf::format("worker {}: {}: waits for ever until stage {} takes up the {} of {}",
-                        worker, to_string(action), lanes_.to(wait.lane), what,
+                        worker, to_string(action), lanes_.to(wait.lane) % schedule_.stages(), what,
                         "an earlier micro-batch, or this one");
   }
 
   const Schedule& schedule_;
   const ActionCosts& costs_;
   Lanes lanes_;
+  NamedTransfers named_;
   std::vector<Worker> workers_;
   std::vector<std::vector<int>> waiting_;  // by lane: workers
   std::vector<int> ready_;
@@ -202,6 +272,16 @@ Unfolded unfold(const Schedule& schedule, const StageGraph& graph, const ActionC
   Unfolding unfolding(schedule, graph, costs, buffering);
   std::vector<std::string> stuck = unfolding.stuck();
   return {std::move(unfolding.rows), std::move(stuck)};
+}
+
+Unfolded computed_of(const Schedule& schedule, Unfolded unfolded) {
+  for (size_t worker = 0; worker < unfolded.rows.size(); ++worker) {
+    const std::vector<Interval> all = std::exchange(unfolded.rows[worker], {});
+    for (size_t i = 0; i < all.size(); ++i)
+      if (schedule.rows[worker][i].kind < ActionKind::kSendForward)
+        unfolded.rows[worker].push_back(all[i]);
+  }
+  return unfolded;
 }
 
 int smallest_buffer(const Schedule& schedule, const StageGraph& graph) {

@@ -5,9 +5,10 @@
 //
 // A worker takes its row's actions in order. An action begins once its messages are there, and is
 // over once its own are on their way: a forward goes to each stage that reads it, an input gradient
-// to each that sums it. For people and for proofs without a model; simulate.h has the times of a
-// plan, and verify.h its messages. Members of a group act as one: who waits for a stage waits for
-// all of them. Pure functions; an action of a stage that the graph lacks waits for nothing.
+// to each that sums it. Where rows name their transfers, those are taken in their places. For
+// people and for proofs without a model; simulate.h has the times of a plan, and verify.h its
+// messages. Members of a group act as one: who waits for a stage waits for all of them. Pure
+// functions; an action of a stage that the graph lacks waits for nothing.
 #pragma once
 
 #include <string>
@@ -18,7 +19,8 @@
 
 namespace kerf::schedmp {
 
-// Seconds, or any other unit. B takes I and W; what is of a step takes nothing.
+// Seconds, or any other unit. B takes I and W, RECOMPUTE what F does; what is of a step takes
+// nothing, and neither does what is moved away and back: it is beside what is computed.
 struct StageCosts {
   double forward = 1;
   double input_gradient = 1;
@@ -70,6 +72,9 @@ struct Unfolded {
 // O(actions, and edges times micro-batches).
 Unfolded unfold(const Schedule& schedule, const partitioner::StageGraph& graph,
                 const ActionCosts& costs = {}, Buffering buffering = {});
+
+// Of rows that name their transfers what they compute alone: a row's intervals without the others.
+Unfolded computed_of(const Schedule& schedule, Unfolded unfolded);
 
 // The fewest messages, one at least, with which every row reaches its end; -1: no number will do.
 int smallest_buffer(const Schedule& schedule, const partitioner::StageGraph& graph);

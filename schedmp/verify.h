@@ -31,7 +31,14 @@ enum class WeightOrder : uint8_t { kAscending, kAny };
 // Empty if sound. Each problem names worker and action.
 std::vector<std::string> check_order(const Schedule& schedule,
                                      WeightOrder order = WeightOrder::kAscending);
-// Whether `schedule` is one for this plan: stages, groups, micro-batches.
+// In how many periods of an endless schedule every way to wait in a circle is found, and every
+// micro-batch that is forgotten, or that stands twice: periods are alike, a circle that is as short
+// as can be comes to each worker once, and a message spans no more than the most that a period is
+// ahead. check_order looks at so many.
+int proving_periods(const Schedule& endless);
+// What of it no run can do; empty: there is nothing.
+std::optional<std::string> why_it_cannot_run(const Schedule& schedule);
+// Whether `schedule` is one for this plan, and can run: stages, groups, micro-batches.
 std::vector<std::string> check_fits(const Schedule& schedule, const partitioner::Plan& plan);
 
 struct Verdict {

@@ -71,9 +71,13 @@ std::unique_ptr<partitioner::InFlight> in_flight_of_plan(const PlanFlags& flags,
 }
 
 schedmp::Schedule schedule_of(const PlanFlags& flags, const Planned& planned) {
-  return find_schedule(flags, flags.schedule.value_or(planned.plan.schedule),
-                       partitioner::pipeline_of(planned.model, planned.plan),
-                       planned.plan.micro_batches);
+  const std::string& name = flags.schedule.value_or(planned.plan.schedule);
+  schedmp::Schedule schedule =
+      find_schedule(flags, name, partitioner::pipeline_of(planned.model, planned.plan),
+                    planned.plan.micro_batches);
+  if (const auto why = schedmp::why_it_cannot_run(schedule))
+    throw Error(ErrorCode::kUsage, *why, format("schedule {}", name));
+  return schedule;
 }
 
 schedmp::Schedule fitting_schedule_of(const PlanFlags& flags, const Planned& planned) {

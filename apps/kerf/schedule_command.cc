@@ -15,6 +15,7 @@
 #include "runtime/error.h"
 #include "runtime/file.h"
 #include "schedmp/action_costs.h"
+#include "schedmp/check_transfers.h"
 #include "schedmp/schedules.h"
 #include "schedmp/torch_csv.h"
 
@@ -48,13 +49,18 @@ struct ScheduleCommand {
   void take_chain();
   bool is_too_long() const;  // to be proved
   void verify_chain();
+  void show_periods();
   void simulate();
   schedmp::Buffering buffering() const;
   // Those that were asked for; what they are, a line each.
   std::string write_files() const;
 
+  // What is proved and simulated.
+  const schedmp::Schedule& played() const { return written_ ? *written_ : record_.schedule; }
+
   ScheduleRecord record_;
-  std::optional<schedmp::TorchCsv> torch_;  // what the file has, if it is PyTorch's
+  std::optional<schedmp::TorchCsv> torch_;    // what the file has, if it is PyTorch's
+  std::optional<schedmp::Schedule> written_;  // with its transfers, if it names them
 };
 
 schedmp::ActionCosts costs_of(const std::string& text) {
@@ -72,11 +78,10 @@ void ScheduleCommand::take_chain() {
   check_range(chunks, "--chunks", kMostStageWorkers);
   const std::string name = flags.schedule.value_or(flags.default_schedule);
   if (is_built_in(name)) {
-    const auto groups = schedmp::groups_of_shape(
+    const auto pipeline = schedmp::chain_of_shape(
         name, flags.workers.value_or(flags.default_workers), chunks.value_or(0));
-    record_.schedule =
-        schedmp::make_schedule(name, partitioner::chain_of(groups), flags.micro_batches.value_or(8),
-                               record_.costs, schedmp::kMostUnfolded);
+    record_.schedule = schedmp::make_schedule(name, pipeline, flags.micro_batches.value_or(8),
+                                              record_.costs, schedmp::kMostUnfolded);
   } else {
     require(!chunks, "--chunks", "a schedule's file says which stages a worker has; leave it out");
     ScheduleFile file = read_schedule_file(flags, name);
@@ -84,7 +89,29 @@ void ScheduleCommand::take_chain() {
     torch_ = std::move(file.torch);
   }
   record_.graph = partitioner::chain_of_stages(record_.schedule.stages());
+  if (torch_ && schedmp::has_transfers(*torch_))
+    written_ = schedmp::with_transfers(*torch_, record_.schedule);
+  record_.transfers = written_.has_value();
   verify_chain();
+  if (record_.schedule.endless()) show_periods();
+}
+
+// Of what goes on for ever, as much as shows how late updates are.
+void ScheduleCommand::show_periods() {
+  record_.endless = std::exchange(record_.schedule, {});
+  const auto shown = [&](int periods) { return schedmp::unrolled(*record_.endless, periods); };
+  const auto updates = [](const schedmp::Action& action) {
+    return action.kind == schedmp::ActionKind::kUpdate;
+  };
+  const std::vector<schedmp::Action>& row = record_.endless->rows[0];
+  record_.schedule = shown(std::count_if(row.begin(), row.end(), updates) > 1 ? 1 : 2);
+  if (!record_.problems.empty() || is_too_long()) return;
+  record_.versions = schedmp::versions_of(*record_.endless);
+  const auto makespan = [&](int periods) {
+    return schedmp::bubble(shown(periods), record_.graph, record_.costs).makespan;
+  };
+  const int many = schedmp::proving_periods(*record_.endless);
+  record_.period = makespan(many + 1) - makespan(many);
 }
 
 schedmp::Buffering ScheduleCommand::buffering() const {
@@ -95,7 +122,11 @@ schedmp::Buffering ScheduleCommand::buffering() const {
   return {declared ? *record_.smallest_buffer : 1};
 }
 
-bool ScheduleCommand::is_too_long() const { return record_.schedule.actions() > kMostVerified; }
+bool ScheduleCommand::is_too_long() const {
+  const schedmp::Schedule& all = record_.endless ? *record_.endless : record_.schedule;
+  const int64_t periods = all.endless() ? schedmp::proving_periods(all) : 1;
+  return all.actions() > kMostVerified / periods;
+}
 
 void ScheduleCommand::verify_chain() {
   if (is_too_long()) return;
@@ -104,11 +135,18 @@ void ScheduleCommand::verify_chain() {
     record_.problems = schedmp::check_order(record_.schedule, schedmp::WeightOrder::kAny);
     record_.same_bits = false;
   }
+  if (written_)
+    for (std::string& problem : schedmp::check_transfers(*written_))
+      record_.problems.push_back(std::move(problem));
   if (record_.problems.empty()) {
+    const schedmp::Schedule proved =
+        record_.schedule.endless()
+            ? schedmp::unrolled(record_.schedule, schedmp::proving_periods(record_.schedule))
+            : played();
     const auto stuck = [&](schedmp::Buffering under) {
-      return schedmp::unfold(record_.schedule, record_.graph, {}, under).stuck;
+      return schedmp::unfold(proved, record_.graph, {}, under).stuck;
     };
-    record_.smallest_buffer = schedmp::smallest_buffer(record_.schedule, record_.graph);
+    record_.smallest_buffer = schedmp::smallest_buffer(proved, record_.graph);
     record_.safe_under_rendezvous = stuck({schedmp::Buffering::kRendezvous}).empty();
     record_.buffering = buffering();
     record_.problems = stuck(*record_.buffering);
@@ -151,12 +189,13 @@ void ScheduleCommand::simulate() {
   steady.jitter = 0;
   const schedmp::Buffering under =
       buffer.empty() ? schedmp::Buffering{} : record_.buffering.value_or(schedmp::Buffering{});
-  record_.unfolded = schedmp::unfold(record_.schedule, record_.graph, steady, under);
+  record_.unfolded = schedmp::unfold(played(), record_.graph, steady, under);
+  if (written_) record_.unfolded = schedmp::computed_of(*written_, record_.unfolded);
   record_.bubble = schedmp::bubble(record_.schedule, record_.unfolded);
   if (!record_.unfolded.stuck.empty()) return;
   record_.idle = schedmp::idle_of(record_.schedule, record_.graph, record_.unfolded);
   if (jitter > 0)
-    record_.makespan_p95 = schedmp::makespan_of_95(record_.schedule, record_.graph, record_.costs);
+    record_.makespan_p95 = schedmp::makespan_of_95(played(), record_.graph, record_.costs);
 }
 
 int ScheduleCommand::run() {
@@ -191,10 +230,10 @@ std::string ScheduleCommand::write_files() const {
           format("a file of more than {} actions could not be read", schedmp::kMostActions));
   require(svg.empty() || record_.schedule.actions() <= kMostDrawn, "--svg",
           format("a picture of more than {} actions could not be looked at", kMostDrawn));
-  write(out, "schedule", [&] { return schedmp::write_schedule(record_.schedule); });
-  write(csv, "csv", [&] {
-    return schedmp::write_torch_csv(torch_ ? *torch_ : schedmp::torch_csv_of(record_.schedule));
-  });
+  const schedmp::Schedule& all = record_.endless ? *record_.endless : record_.schedule;
+  write(out, "schedule", [&] { return schedmp::write_schedule(all); });
+  write(csv, "csv",
+        [&] { return schedmp::write_torch_csv(torch_ ? *torch_ : schedmp::torch_csv_of(all)); });
   write(svg, "picture", [&] { return draw_schedule(record_.schedule, record_.unfolded); });
   return written;
 }

@@ -92,6 +92,47 @@ std::string proof_text(const ScheduleRecord& record) {
       *record.safe_under_rendezvous ? "; safe even when every send waits for its receive" : "");
 }
 
+double work_of_all(const ScheduleRecord& record, const schedmp::Schedule& schedule) {
+  double work = 0;
+  for (size_t worker = 0; worker < schedule.rows.size(); ++worker)
+    for (const schedmp::Action& action : schedule.rows[worker])
+      work += record.costs.of(action, static_cast<int>(worker), 0);
+  return work;
+}
+
+// Of a period that others come before and after.
+double bubble_of_period(const ScheduleRecord& record) {
+  return 1 - work_of_all(record, *record.endless) / record.schedule.workers() / *record.period;
+}
+
+std::vector<int> by_stage(const ScheduleRecord& record, int schedmp::StageVersions::*what) {
+  std::vector<int> all;
+  for (const schedmp::StageVersions& each : record.versions) all.push_back(each.*what);
+  return all;
+}
+
+std::string endless_text(const ScheduleRecord& record) {
+  if (!record.endless) return {};
+  std::string text = format("goes on for ever: periods of {}",
+                            plural(record.endless->micro_batches, "micro-batch"));
+  if (!record.period) return text + "\n";
+  if (*record.period > 0)
+    text += format(", which take {:.6g} units each once under way; idle: {} of it", *record.period,
+                   human_percent(bubble_of_period(record)));
+  return text + format("\nupdates are late by, by stage: {}; versions of the weights kept: {}\n",
+                       peaks_text(by_stage(record, &schedmp::StageVersions::staleness)),
+                       peaks_text(by_stage(record, &schedmp::StageVersions::kept)));
+}
+
+std::string replicas_text(const ScheduleRecord& record) {
+  const schedmp::Schedule& schedule = record.schedule;
+  if (schedule.replicas == 1) return {};
+  std::vector<int> counts(static_cast<size_t>(schedule.replicas));
+  for (const int replica : schedule.replica_of) ++counts[static_cast<size_t>(replica)];
+  return format("every stage has {} replicas, which take {} micro-batches\n", schedule.replicas,
+                fmt::join(counts, " and "));
+}
+
 std::string picture_of(const ScheduleRecord& record) {
   const bool small = record.schedule.workers() <= kMostDrawnWorkers &&
                      schedmp::staircase_columns(record.schedule, record.unfolded) <= kMostDrawn;
@@ -117,8 +158,21 @@ Json to_json(const ScheduleRecord& record) {
               {"peak_activations", record.peak_activations},
               {"verified", record.verified ? Json(*record.verified) : Json(nullptr)},
               {"problems", record.problems},
-              {"same_bits", record.same_bits}};
+              {"same_bits", record.same_bits},
+              {"transfers", record.transfers ? "written" : "derived"}};
   if (record.makespan_p95) answer["makespan_p95"] = *record.makespan_p95;
+  if (schedule.replicas > 1) {
+    answer["replicas"] = schedule.replicas;
+    answer["replica_of"] = schedule.replica_of;
+  }
+  if (record.endless) {
+    answer["period_micro_batches"] = record.endless->micro_batches;
+    answer["period"] = record.period ? Json(*record.period) : Json(nullptr);
+    answer["bubble_period"] =
+        record.period && *record.period > 0 ? Json(bubble_of_period(record)) : Json(nullptr);
+    answer["staleness"] = by_stage(record, &schedmp::StageVersions::staleness);
+    answer["versions"] = by_stage(record, &schedmp::StageVersions::kept);
+  }
   if (record.buffering) answer["buffer"] = buffer_of(*record.buffering);
   if (record.smallest_buffer)
     answer["smallest_buffer"] =
@@ -142,7 +196,7 @@ std::string text_of(const ScheduleRecord& record, bool colour) {
       "a step takes {} units; idle: {} of it, {} between each worker's first and last "
       "action\n",
       record.bubble.makespan, human_percent(record.bubble.step), human_percent(record.bubble.span));
-  text += idle_text(record);
+  text += idle_text(record) + endless_text(record) + replicas_text(record);
   if (record.makespan_p95)
     text += format("95 of 100 steps take {:.4g} units or less\n", *record.makespan_p95);
   if (schedule.trains())
@@ -150,6 +204,10 @@ std::string text_of(const ScheduleRecord& record, bool colour) {
         format("kept at once, by worker: {} micro-batches{}\n", peaks_text(record.peak_activations),
                schedule.stages() > schedule.workers() ? " of all its stages together" : "");
   text += proof_text(record);
+  if (record.transfers)
+    text +=
+        "its sends and receives were taken as the file has them; a run derives its own from what "
+        "is computed\n";
   if (!record.same_bits)
     text +=
         "its gradients of weights do not go up by micro-batch: their sums have other bits than "

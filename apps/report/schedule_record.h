@@ -9,18 +9,24 @@
 #include "schedmp/idle.h"
 #include "schedmp/staircase.h"
 #include "schedmp/verify.h"
+#include "schedmp/versions.h"
 
 namespace kerf::apps {
 
 struct ScheduleRecord {
-  schedmp::Schedule schedule;
-  partitioner::StageGraph graph;  // of its stages
+  schedmp::Schedule schedule;                // of an endless one a period, or two
+  std::optional<schedmp::Schedule> endless;  // whose periods those are
+  partitioner::StageGraph graph;             // of its stages
   schedmp::ActionCosts costs;
   schedmp::Unfolded unfolded;  // under those
   schedmp::Bubble bubble;
   std::vector<schedmp::Idle> idle;     // by worker; empty where somebody waits for ever
   std::optional<double> makespan_p95;  // where costs have jitter
   std::vector<int> peak_activations;   // by worker
+  bool transfers = false;              // the file names its sends and receives
+  // Of an endless one that is proved: by stage, and what a period takes once it is under way.
+  std::vector<schedmp::StageVersions> versions;
+  std::optional<double> period;
 
   std::optional<bool> verified;  // empty: it is too long for that
   std::vector<std::string> problems;

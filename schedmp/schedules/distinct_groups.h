@@ -34,6 +34,10 @@ class RowWriter {
  public:
   explicit RowWriter(int micro_batches) : micro_batches_(micro_batches) {}
 
+  // The stage's micro-batches, where they are not 0, 1, 2 and so on.
+  void number(int stage, std::vector<int> micro_batches) {
+    numbers_[stage] = std::move(micro_batches);
+  }
   void forward(int stage) { add(stage, ActionKind::kForward, of(stage).forward); }
   void input_gradient(int stage) { add(stage, ActionKind::kInputGradient, of(stage).gradient); }
   void weight_gradient(int stage) { add(stage, ActionKind::kWeightGradient, of(stage).weights); }
@@ -55,12 +59,18 @@ class RowWriter {
   };
   Counts& of(int stage) { return counts_[stage]; }
   void add(int stage, ActionKind kind, int& count) {
-    if (count < micro_batches_) row_.push_back({stage, kind, count});
-    ++count;
+    const auto numbers = numbers_.find(stage);
+    const int number = count++;
+    if (numbers == numbers_.end()) {
+      if (number < micro_batches_) row_.push_back({stage, kind, number});
+    } else if (number < static_cast<int>(numbers->second.size())) {
+      row_.push_back({stage, kind, numbers->second[static_cast<size_t>(number)]});
+    }
   }
 
   int micro_batches_;
-  std::unordered_map<int, Counts> counts_;  // by stage
+  std::unordered_map<int, Counts> counts_;             // by stage
+  std::unordered_map<int, std::vector<int>> numbers_;  // likewise
   std::vector<Action> row_;
 };
 

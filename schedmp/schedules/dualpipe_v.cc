@@ -8,94 +8,19 @@
 // every forward of one chunk stands before a backward of the other, so that the messages of one can
 // pass while the other computes. It takes 2p micro-batches of p workers; of fewer it is the
 // schedule of so many, less those that are not there.
-#include <algorithm>
-#include <deque>
-
-#include "schedmp/schedules/distinct_groups.h"
+#include "schedmp/schedules/dual_pipe_row.h"
 
 namespace kerf::schedmp {
-
-namespace {
-
-class DualPipeRow {
- public:
-  DualPipeRow(int group, int groups, const std::vector<int>& stages, int micro_batches)
-      : group_(group),
-        after_(groups - 1 - group),
-        down_(stages[0]),
-        up_(stages[1]),
-        planned_(std::max(micro_batches, 2 * groups)),
-        row_(micro_batches) {}
-
-  std::vector<Action> make() {
-    warm_up();
-    for (int i = 0; i < planned_ - 2 * (after_ + 1 + group_) + group_ + 1; ++i) {
-      row_.forward(down_);
-      row_.backward(up_);
-      row_.forward(up_);
-      row_.backward(down_);
-    }
-    for (int i = 0; i < after_; ++i) {
-      row_.backward(up_);
-      row_.forward(up_);
-      row_.backward(down_);
-    }
-    cool_down();
-    return row_.take();
-  }
-
- private:
-  void warm_up() {
-    for (int i = 0; i < 2 * after_; ++i) row_.forward(down_);
-    for (int i = 0; i <= group_; ++i) {
-      row_.forward(down_);
-      row_.forward(up_);
-    }
-    for (int i = 0; i < after_; ++i) {
-      gradient(up_, true);
-      weight_gradient();
-      row_.forward(up_);
-    }
-  }
-
-  // In the second half of its last backwards, what others wait for goes first.
-  void cool_down() {
-    const int backwards = 2 * (group_ + 1);
-    const int whole = 2 * ((group_ + 1) / 2) + (group_ % 2 == 0 ? 1 : 0);
-    for (int i = 0; i < backwards; ++i) gradient(i % 2 == 0 ? up_ : down_, i >= whole);
-    for (int i = 0; i < after_; ++i) {
-      weight_gradient();
-      gradient(down_, true);
-    }
-    while (!waiting_.empty()) weight_gradient();
-  }
-
-  void gradient(int stage, bool alone) {
-    if (!alone) return row_.backward(stage);
-    row_.input_gradient(stage);
-    waiting_.push_back(stage);
-  }
-  void weight_gradient() {
-    row_.weight_gradient(waiting_.front());
-    waiting_.pop_front();
-  }
-
-  int group_, after_;        // how many groups come after it
-  int down_, up_;            // stages
-  int planned_;              // micro-batches
-  std::deque<int> waiting_;  // stages whose W has yet to come, in the order of their I
-  RowWriter row_;
-};
-
-}  // namespace
 
 Schedule dualpipe_v(const Pipeline& pipeline, int micro_batches) {
   const DistinctGroups groups = placed_groups(shape_of("dualpipe-v"), "dualpipe-v", pipeline);
   std::vector<std::vector<Action>> rows;
-  for (int group = 0; group < groups.count(); ++group)
-    rows.push_back(
-        DualPipeRow(group, groups.count(), groups.stages[static_cast<size_t>(group)], micro_batches)
-            .make());
+  for (int group = 0; group < groups.count(); ++group) {
+    const std::vector<int>& stages = groups.stages[static_cast<size_t>(group)];
+    RowWriter row(micro_batches);
+    write_dual_pipe_row(row, group, groups.count(), {stages[0], stages[1]}, micro_batches);
+    rows.push_back(row.take());
+  }
   return with_rows("dualpipe-v", pipeline, groups, micro_batches, rows);
 }
 

@@ -3,7 +3,9 @@
 #include <map>
 #include <utility>
 
+#include "runtime/error.h"
 #include "schedmp/schedules.h"
+#include "schedmp/verify.h"
 
 namespace kerf::schedmp {
 
@@ -74,12 +76,15 @@ class OfRows final : public partitioner::InFlight {
   bool trains_;
 };
 
+[[noreturn]] void refuse_plan(const std::string& schedule, const std::string& why) {
+  throw Error(ErrorCode::kUsage,
+              kerf::format("schedule {} cannot be planned for: {}", schedule, why));
+}
+
 class OfName final : public partitioner::InFlight {
  public:
-  explicit OfName(std::string name) : name_(std::move(name)), splits_(splits_weights(name_)) {
-    const Pipeline smallest = chain_of(groups_of_shape(name_, 1, 0));
-    trains_ = make_schedule(name_, smallest, 1).trains();
-  }
+  explicit OfName(std::string name)
+      : name_(std::move(name)), splits_(splits_weights(name_)), trains_(schedmp::trains(name_)) {}
 
   std::vector<Flight> of(const Pipeline& pipeline, int micro_batches) const override {
     return FlightCount(make_schedule(name_, pipeline, micro_batches)).flights;
@@ -90,16 +95,20 @@ class OfName final : public partitioner::InFlight {
  private:
   std::string name_;
   bool splits_;
-  bool trains_ = true;
+  bool trains_;
 };
 
 }  // namespace
 
 std::unique_ptr<partitioner::InFlight> in_flight_of(const std::string& schedule) {
+  // Two workers are what the smallest of every schedule has.
+  const Schedule smallest = make_schedule(schedule, chain_of_shape(schedule, 2), 1);
+  if (const auto why = why_it_cannot_run(smallest)) refuse_plan(schedule, *why);
   return std::make_unique<OfName>(schedule);
 }
 
 std::unique_ptr<partitioner::InFlight> in_flight_of(const Schedule& schedule) {
+  if (const auto why = why_it_cannot_run(schedule)) refuse_plan(schedule.name, *why);
   return std::make_unique<OfRows>(schedule);
 }
 

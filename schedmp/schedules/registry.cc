@@ -14,9 +14,10 @@ constexpr Shape kAnywhere = {};
 constexpr Shape kOneEach = {Placement::kInTurn, 1, 1, 1};
 constexpr Shape kInTurn = {Placement::kInTurn, 2};
 constexpr Shape kThereAndBack = {Placement::kThereAndBack, 2, 2, 2};
+constexpr Shape kBothWays = {Placement::kBothWays, 1, 1, 1};
 constexpr Shape kWaves = {Placement::kThereAndBack, 2, 2, 64, 2};
 
-constexpr int kMostStages = 1 << 20;
+constexpr int kMostStagesOfShapes = 1 << 20;
 
 struct Entry {
   const char* name;
@@ -25,6 +26,8 @@ struct Entry {
   bool splits = false;  // I and W are apart
   // Is made as for so many micro-batches a stage at least, whatever there are.
   int made_for = 0;
+  bool endless = false;
+  bool trains = true;
 };
 
 template <Schedule (*make)(const Pipeline&, int)>
@@ -45,7 +48,12 @@ constexpr Entry kEntries[] = {
     {"v-min", whatever_it_costs<v_min>, kThereAndBack, true},
     {"dualpipe-v", whatever_it_costs<dualpipe_v>, kThereAndBack, true, 2},
     {"hanayo", hanayo, kWaves},
-    {"forward-only", whatever_it_costs<forward_only>},
+    {"chimera", whatever_it_costs<chimera>, kBothWays},
+    {"dualpipe", whatever_it_costs<dualpipe>, kBothWays, true, 2},
+    {"pipedream", whatever_it_costs<pipedream>, kOneEach, false, 0, true},
+    {"pipedream-2bw", whatever_it_costs<pipedream_2bw>, kOneEach, false, 0, true},
+    {"ampnet", whatever_it_costs<ampnet>, kOneEach, false, 0, true},
+    {"forward-only", whatever_it_costs<forward_only>, kAnywhere, false, 0, false, false},
 };
 
 const Entry& find_entry(const std::string& name) {
@@ -65,6 +73,8 @@ std::string to_string(Placement placement) {
       return "in turn (of three workers 0 1 2 0 1 2)";
     case Placement::kThereAndBack:
       return "there and back (of three workers 0 1 2 2 1 0)";
+    case Placement::kBothWays:
+      return "both ways (of four workers 0 1 2 3, and once more 3 2 1 0)";
   }
   KERF_CHECK(false, "no placement {}", static_cast<int>(placement));
 }
@@ -83,6 +93,14 @@ std::string chunks_text(const Shape& shape) {
 }
 
 bool splits_weights(const std::string& name) { return find_entry(name).splits; }
+
+int replicas_of(const std::string& name) {
+  return shape_of(name).placement == Placement::kBothWays ? 2 : 1;
+}
+
+bool trains(const std::string& name) { return find_entry(name).trains; }
+
+bool is_endless(const std::string& name) { return find_entry(name).endless; }
 
 bool allows(const Shape& shape, int chunks) {
   return chunks >= shape.least_chunks && chunks <= shape.most_chunks &&
@@ -117,14 +135,20 @@ std::vector<std::vector<int>> groups_of_shape(const std::string& name, int worke
   if (!allows(shape, chunks))
     throw Error(ErrorCode::kUsage, kerf::format("schedule {} has {} on each worker, not {}", name,
                                                 chunks_text(shape), chunks));
-  if (int64_t{workers} * chunks > kMostStages)
+  if (int64_t{workers} * chunks > kMostStagesOfShapes)
     throw Error(ErrorCode::kUsage,
                 kerf::format("{} workers of {} stages each are more than {} stages", workers,
-                             chunks, kMostStages));
+                             chunks, kMostStagesOfShapes));
   std::vector<std::vector<int>> groups;
   for (int stage = 0; stage < workers * chunks; ++stage)
     groups.push_back({place_of(shape.placement, stage, workers)});
+  if (shape.placement == Placement::kBothWays)
+    for (int stage = 0; stage < workers; ++stage) groups.push_back({workers - 1 - stage});
   return groups;
+}
+
+Pipeline chain_of_shape(const std::string& name, int workers, int chunks) {
+  return chain_of(groups_of_shape(name, workers, chunks), replicas_of(name));
 }
 
 Schedule make_schedule(const std::string& name, const Pipeline& pipeline, int micro_batches,

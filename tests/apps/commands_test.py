@@ -17,7 +17,7 @@ class Help(KerfTest):
     def test_every_default_schedule_is_the_one_that_is_taken(self):
         for command, name in (("plan", "1f1b"), ("train", "1f1b"), ("eval", "forward-only")):
             self.assertIn(f"or a file (default {name})", " ".join(run(command, "--help").stdout.split()))
-        self.assertIn("hanayo, forward-only or a file", " ".join(run("infer", "--help").stdout.split()))
+        self.assertIn("ampnet, forward-only or a file", " ".join(run("infer", "--help").stdout.split()))
 
     def test_help_says_of_which_cuts_a_flag_is(self):
         text = " ".join(run("plan", "--help").stdout.split())

@@ -40,6 +40,7 @@ class PyTorchsSchedules(KerfTest):
                 self.assertEqual((report["workers"], report["stages"], report["micro_batches"]), (4, 8, 8))
                 # Looped BFS goes back by descending micro-batch.
                 self.assertEqual((report["verified"], report["same_bits"]), (True, "LoopedBFS" not in file.name))
+                self.assertEqual(report["transfers"], "written" if ".comms" in file.name else "derived")
                 self.assertEqual(back.read_bytes(), file.read_bytes())
 
     def test_are_those_of_the_same_name(self):

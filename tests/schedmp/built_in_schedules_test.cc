@@ -7,6 +7,7 @@
 #include "runtime/error.h"
 #include "schedmp/schedules.h"
 #include "schedmp/staircase.h"
+#include "tests/schedmp/named_schedules.h"
 
 namespace kerf::schedmp {
 namespace {
@@ -17,8 +18,7 @@ using testing::HasSubstr;
 
 Schedule made(const std::string& name, int workers, int micro_batches, int chunks = 0,
               const ActionCosts& costs = {}) {
-  return make_schedule(name, chain_of(groups_of_shape(name, workers, chunks)), micro_batches,
-                       costs);
+  return make_schedule(name, chain_of_shape(name, workers, chunks), micro_batches, costs);
 }
 
 std::string staircase_of(const Schedule& schedule) {
@@ -238,9 +238,9 @@ TEST(Shapes, GroupsActAsOne) {
 
 // Wherever a stage waits for less than the one before it.
 TEST(Shapes, TakeAnyGraphOfTheirStages) {
-  for (const std::string& name : schedule_names()) {
-    const auto groups = groups_of_shape(name, 3, 0);
-    const int stages = static_cast<int>(groups.size());
+  for (const std::string& name : tests::schedules_of(4, 7)) {
+    const auto groups = groups_of_shape(name, 4, 0);
+    const int stages = chain_of_shape(name, 4).graph.stages();
     partitioner::StageGraph graph = chain_of_stages(stages);
     graph.reads[static_cast<size_t>(stages) - 1] = {0, stages - 2};  // a skip
     graph.gradients[0] = {1, stages - 1};
@@ -248,7 +248,9 @@ TEST(Shapes, TakeAnyGraphOfTheirStages) {
       graph.reads[2] = {0};  // and a branch
       graph.gradients[1].clear();
     }
-    const Schedule schedule = make_schedule(name, {groups, graph}, 7);
+    Schedule schedule = make_schedule(name, {groups, graph}, 7);
+    EXPECT_THAT(check_order(schedule), testing::IsEmpty()) << name;
+    if (schedule.endless()) schedule = unrolled(schedule, proving_periods(schedule));
     EXPECT_THAT(unfold(schedule, graph).stuck, testing::IsEmpty()) << name;
   }
 }

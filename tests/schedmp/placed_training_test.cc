@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "schedmp/schedules.h"
+#include "tests/schedmp/named_schedules.h"
 #include "tests/schedmp/trained.h"
 
 namespace kerf::schedmp {
@@ -76,7 +77,7 @@ TEST_P(BuiltIn, AnswersAsOneWorkerBitForBit) {
     for (const char* source : {"12-24-18-10-5", "braided"}) {
       Case c{source, Cut::kLayer, 1, "gpipe", 22, micro_batches, 4};
       const Answer alone = train(c);
-      const Pipeline pipeline = chain_of(groups_of_shape(GetParam(), workers, 0));
+      const Pipeline pipeline = chain_of_shape(GetParam(), workers);
       c.text = write_schedule(make_schedule(GetParam(), pipeline, micro_batches));
       c.slots = 7;  // values of "braided" go past stages
       const Answer together = train(c);
@@ -87,7 +88,7 @@ TEST_P(BuiltIn, AnswersAsOneWorkerBitForBit) {
 }
 
 std::vector<std::string> training_schedules() {
-  std::vector<std::string> names = schedule_names();
+  std::vector<std::string> names = tests::schedules_that_run();
   std::erase(names, "forward-only");
   return names;
 }

@@ -7,6 +7,7 @@
 #include "runtime/error.h"
 #include "schedmp/staircase.h"
 #include "schedmp/verify.h"
+#include "tests/schedmp/named_schedules.h"
 
 namespace kerf::schedmp {
 namespace {
@@ -24,9 +25,7 @@ Pipeline alone(partitioner::StageGraph graph) {
 Pipeline chain(int stages) { return alone(chain_of_stages(stages)); }
 
 // Of the schedule's own shape, with as many stages on each worker as it has by itself.
-Pipeline pipeline_of(const std::string& name, int workers) {
-  return chain_of(groups_of_shape(name, workers, 0));
-}
+Pipeline pipeline_of(const std::string& name, int workers) { return chain_of_shape(name, workers); }
 bool goes_anywhere(const std::string& name) {
   return shape_of(name).placement == Placement::kAnywhere;
 }
@@ -87,12 +86,13 @@ TEST(InFlight, AgreesWithTheRows) {
 }
 
 TEST(Schedules, EveryOneOfEverySizeIsLegal) {
-  for (const std::string& name : schedule_names())
-    for (int workers = 1; workers <= 5; ++workers)
-      for (int micro_batches = 1; micro_batches <= 11; ++micro_batches) {
+  for (int workers = 1; workers <= 6; ++workers)
+    for (int micro_batches = 1; micro_batches <= 13; ++micro_batches)
+      for (const std::string& name : tests::schedules_of(workers, micro_batches)) {
         const Pipeline pipeline = pipeline_of(name, workers);
-        const Schedule schedule = make_schedule(name, pipeline, micro_batches);
+        Schedule schedule = make_schedule(name, pipeline, micro_batches);
         EXPECT_THAT(check_order(schedule), IsEmpty()) << name;
+        if (schedule.endless()) schedule = unrolled(schedule, proving_periods(schedule));
         EXPECT_THAT(unfold(schedule, pipeline.graph).stuck, IsEmpty()) << name;
       }
 }
@@ -123,9 +123,9 @@ TEST(Schedules, WorkersMayHaveSeveralStages) {
 
 TEST(Schedules, RefuseWorkersWithoutAStage) {
   for (const std::string& name : schedule_names()) {
-    std::vector<std::vector<int>> groups = groups_of_shape(name, 2, 0);
-    for (std::vector<int>& group : groups) group[0] *= 2;
-    EXPECT_THAT([&] { make_schedule(name, chain_of(groups), 2); },
+    Pipeline pipeline = chain_of_shape(name, 2);
+    for (std::vector<int>& group : pipeline.groups) group[0] *= 2;
+    EXPECT_THAT([&] { make_schedule(name, pipeline, 2); },
                 testing::ThrowsMessage<Error>(HasSubstr("use every number from 0 to 1")));
   }
 }

@@ -140,14 +140,31 @@ Schedule parse(const std::string& text) {
   return parse_schedule("kerf-schedule 1\nname x\n" + text, "test");
 }
 
-// A run has one version of the weights, and no other actions than F, I, W, B, REDUCE_GRAD and U.
 TEST(Verify, RefusesWhatARunWouldNotExecute) {
-  EXPECT_THAT(check_order(parse("workers 1\nmicro-batches 1\nstage 0 on 0\nrow 0: 0F0@3 0B0 0U\n")),
-              testing::Contains(HasSubstr("0F0@3: names a version of the weights")));
-  for (const std::string word : {"0RECOMPUTE0", "0OFFLOAD0", "0RELOAD0"})
-    EXPECT_THAT(check_order(parse("workers 1\nmicro-batches 1\nstage 0 on 0\nrow 0: 0F0 0B0 " +
-                                  word + " 0U\n")),
-                testing::Contains(HasSubstr(word + ": this runtime cannot run")));
+  for (const std::string word : {"0RECOMPUTE0", "0OFFLOAD0 0RELOAD0", "0F0@-1"}) {
+    const std::string first = word == "0F0@-1" ? "" : "0F0 ";
+    EXPECT_THAT(why_it_cannot_run(parse("workers 1\nmicro-batches 1\nstage 0 on 0\nrow 0: " +
+                                        first + word + " 0B0 0U\n")),
+                testing::Optional(HasSubstr("no plan runs it")))
+        << word;
+  }
+}
+
+// What is recomputed is kept anew; what is offloaded is back before it is needed.
+TEST(Verify, WhatIsKeptMayBeMovedAndMadeAgain) {
+  const auto problems = [](const std::string& row) {
+    return check_order(parse("workers 1\nmicro-batches 1\nstage 0 on 0\nrow 0: " + row + " 0U\n"));
+  };
+  EXPECT_THAT(problems("0F0 0RECOMPUTE0 0B0"), IsEmpty());
+  EXPECT_THAT(problems("0F0 0OFFLOAD0 0RELOAD0 0I0 0W0"), IsEmpty());
+  EXPECT_THAT(problems("0RECOMPUTE0 0F0 0B0"),
+              testing::ElementsAre(HasSubstr("before its forward")));
+  EXPECT_THAT(problems("0F0 0B0 0RECOMPUTE0"),
+              testing::ElementsAre(HasSubstr("after its input gradient")));
+  EXPECT_THAT(problems("0F0 0OFFLOAD0 0B0"), testing::ElementsAre(HasSubstr("RELOAD it before")));
+  EXPECT_THAT(problems("0F0 0RELOAD0 0B0"), testing::ElementsAre(HasSubstr("was not offloaded")));
+  EXPECT_THAT(problems("0F0 0OFFLOAD0 0OFFLOAD0 0RELOAD0 0B0"),
+              testing::ElementsAre(HasSubstr("is offloaded already")));
 }
 
 TEST(Verify, GradientsAreReducedOnceBetweenTheLastOfThemAndTheUpdate) {
