@@ -19,27 +19,49 @@ constexpr std::byte kSentinel{0x5a};
 
 size_t rounded_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
+size_t page() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
+
 }  // namespace
 
-void GuardedMemory::Unmap::operator()(std::byte* pages) const { munmap(pages, bytes); }
+std::byte* GuardedPages::take(size_t bytes) {
+  const size_t whole = rounded_up(bytes, page());
+  if (const auto found = free_.find(whole); found != free_.end()) {
+    std::byte* end = found->second;
+    free_.erase(found);
+    return end;
+  }
+  void* pages =
+      mmap(nullptr, whole + page(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  KERF_CHECK(pages != MAP_FAILED, "no {} bytes to guard", whole);
+  std::byte* end = static_cast<std::byte*>(pages) + whole;
+  KERF_CHECK(mprotect(end, page(), PROT_NONE) == 0, "no page without access");
+  mapped_.emplace(end, whole);
+  std::fill(end - whole, end, kUnset);
+  return end;
+}
 
-GuardedMemory::GuardedMemory(runtime::Device& device, runtime::Stream& stream, size_t bytes)
-    : GuardedMemory(device, stream, std::vector<std::byte>(bytes, kUnset)) {}
+void GuardedPages::give_back(std::byte* end) {
+  const size_t whole = mapped_.at(end);
+  std::fill(end - whole, end, kUnset);
+  free_.emplace(whole, end);
+}
 
-GuardedMemory::GuardedMemory(runtime::Device& device, runtime::Stream& stream,
+GuardedPages::~GuardedPages() {
+  for (const auto& [end, whole] : mapped_) munmap(end - whole, whole + page());
+}
+
+GuardedMemory::GuardedMemory(runtime::Device& device, runtime::Stream& stream, GuardedPages& pages,
+                             size_t bytes)
+    : GuardedMemory(device, stream, pages, std::vector<std::byte>(bytes, kUnset)) {}
+
+GuardedMemory::GuardedMemory(runtime::Device& device, runtime::Stream& stream, GuardedPages& pages,
                              std::vector<std::byte> content)
     : bytes_(content.size()), filled_(std::move(content)) {
   if (device.name() == "cpu") {
-    const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
     const size_t blocks = rounded_up(bytes_, kBlock);
-    const size_t all = rounded_up(blocks, page) + page;
-    void* pages = mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    KERF_CHECK(pages != MAP_FAILED, "no {} bytes to guard", all);
-    pages_ = {static_cast<std::byte*>(pages), Unmap{all}};
-    std::byte* end = pages_.get() + all - page;
-    KERF_CHECK(mprotect(end, page, PROT_NONE) == 0, "no page without access");
+    end_ = {pages.take(blocks), GiveBack{&pages}};
     guard_ = blocks - bytes_;
-    data_ = end - blocks;
+    data_ = end_.get() - blocks;
   } else {
     guard_ = kGuard;
     buffer_ = device.allocate(kBlock + bytes_ + kGuard);

@@ -3,10 +3,12 @@
 // On a CPU nothing can be read or written beyond the block of 64 bytes in which the memory ends, as
 // at the end of an arena or a slot: a page without access follows. Elsewhere writes are found by
 // intact(). Owned by a test; fills and looks through a stream without waiting, so it lives until
-// the stream was waited for.
+// the stream was waited for. Its pages come from GuardedPages and go back there: to map some and to
+// take the access away from one costs more than most kernels.
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -15,11 +17,31 @@
 
 namespace kerf::ops {
 
+// Pages of a CPU, each stretch with a page without access behind it. Lives as long as what it gave.
+class GuardedPages {
+ public:
+  GuardedPages() = default;
+  GuardedPages(const GuardedPages&) = delete;
+  GuardedPages& operator=(const GuardedPages&) = delete;
+  ~GuardedPages();
+
+  // The first byte of a page without access, before which are `bytes`: ones, which they also become
+  // when they are given back, for who still reads there.
+  std::byte* take(size_t bytes);
+  void give_back(std::byte* end);
+
+ private:
+  std::map<std::byte*, size_t> mapped_;  // by the end: bytes before it
+  std::multimap<size_t, std::byte*> free_;
+};
+
 class GuardedMemory {
  public:
   // Bytes of ones: floats that are no numbers.
-  GuardedMemory(runtime::Device& device, runtime::Stream& stream, size_t bytes);
-  GuardedMemory(runtime::Device& device, runtime::Stream& stream, std::vector<std::byte> content);
+  GuardedMemory(runtime::Device& device, runtime::Stream& stream, GuardedPages& pages,
+                size_t bytes);
+  GuardedMemory(runtime::Device& device, runtime::Stream& stream, GuardedPages& pages,
+                std::vector<std::byte> content);
 
   std::byte* data() const { return bytes_ == 0 ? nullptr : data_; }
   size_t bytes() const { return bytes_; }
@@ -33,16 +55,16 @@ class GuardedMemory {
   bool unchanged() const { return seen_ == filled_; }
 
  private:
-  struct Unmap {
-    void operator()(std::byte* pages) const;
-    size_t bytes;
+  struct GiveBack {
+    void operator()(std::byte* end) const { pages->give_back(end); }
+    GuardedPages* pages;
   };
 
   size_t bytes_ = 0;
   size_t guard_ = 0;               // bytes behind
   std::vector<std::byte> filled_;  // the content and the guard, as written at first
   std::vector<std::byte> seen_;    // and as last looked at
-  std::unique_ptr<std::byte, Unmap> pages_{nullptr, Unmap{0}};
+  std::unique_ptr<std::byte, GiveBack> end_{nullptr, GiveBack{nullptr}};
   runtime::Buffer buffer_;
   std::byte* data_ = nullptr;
 };

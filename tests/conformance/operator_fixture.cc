@@ -170,6 +170,16 @@ std::vector<Asked> ask(const BoundOperator& op, const std::vector<HostTensor>& i
   return asked;
 }
 
+std::vector<HostTensor> outputs_and_gradients(OperatorRunner& kernel, const BoundOperator& op,
+                                              const std::vector<HostTensor>& values,
+                                              const Moment& now) {
+  auto all = kernel.forward(values, now);
+  for (HostTensor& gradient :
+       kernel.gradients(values, now, draw_upstream(op, now.samples, 41), ask(op, values)))
+    all.push_back(std::move(gradient));
+  return all;
+}
+
 double difference(const HostTensor& a, const HostTensor& b) {
   EXPECT_EQ(to_string(a.shape), to_string(b.shape));
   if (a.floats.size() != b.floats.size() || a.integers != b.integers)
@@ -185,6 +195,12 @@ double difference(const HostTensor& a, const HostTensor& b) {
     apart = std::max(apart, std::abs(x - y));
   }
   return apart / most;
+}
+
+void expect_same_bits(const std::vector<HostTensor>& got, const std::vector<HostTensor>& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i)
+    EXPECT_EQ(difference(got[i], expected[i]), 0) << "result " << i;
 }
 
 }  // namespace kerf::ops

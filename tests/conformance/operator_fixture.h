@@ -51,9 +51,15 @@ enum class Ask : uint8_t { kAll, kAccumulating };
 std::vector<Asked> ask(const BoundOperator& op, const std::vector<HostTensor>& inputs,
                        Ask what = Ask::kAll);
 
+// What forward gives, and all gradients.
+std::vector<HostTensor> outputs_and_gradients(OperatorRunner& kernel, const BoundOperator& op,
+                                              const std::vector<HostTensor>& values,
+                                              const Moment& now);
+
 // The largest difference, relative to the largest entry; infinite where one has a NaN that the
 // other has not, or another integer.
 double difference(const HostTensor& a, const HostTensor& b);
+void expect_same_bits(const std::vector<HostTensor>& got, const std::vector<HostTensor>& expected);
 
 class OperatorSuite : public testing::TestWithParam<OperatorParam> {
  protected:

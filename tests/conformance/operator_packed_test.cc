@@ -5,15 +5,6 @@
 namespace kerf::ops {
 namespace {
 
-std::vector<HostTensor> results(OperatorRunner& kernel, const BoundOperator& op,
-                                const std::vector<HostTensor>& values, const Moment& now) {
-  auto all = kernel.forward(values, now);
-  for (HostTensor& gradient :
-       kernel.gradients(values, now, draw_upstream(op, now.samples, 41), ask(op, values)))
-    all.push_back(std::move(gradient));
-  return all;
-}
-
 // The same activations, other parameters.
 std::vector<HostTensor> with_other_parameters(const BoundOperator& op,
                                               std::vector<HostTensor> values,
@@ -22,12 +13,6 @@ std::vector<HostTensor> with_other_parameters(const BoundOperator& op,
     if (const Role role = op.inputs()[i].role; role == Role::kParameter || role == Role::kFrozen)
       values[i] = others[i];
   return values;
-}
-
-void expect_same_bits(const std::vector<HostTensor>& got, const std::vector<HostTensor>& expected) {
-  ASSERT_EQ(got.size(), expected.size());
-  for (size_t i = 0; i < got.size(); ++i)
-    EXPECT_EQ(difference(got[i], expected[i]), 0) << "result " << i;
 }
 
 class OperatorPacked : public OperatorSuite {};
@@ -39,7 +24,7 @@ TEST_P(OperatorPacked, FollowsTheVersionOfTheParameters) {
   const auto of = [&](OperatorRunner& kernel, const auto& values, int64_t version) {
     Moment now = moment(samples);
     now.version = version;
-    return results(kernel, op(), values, now);
+    return outputs_and_gradients(kernel, op(), values, now);
   };
   OperatorRunner fresh_before = runner(samples);
   OperatorRunner fresh_after = runner(samples);

@@ -203,7 +203,7 @@ OperatorRunner::OperatorRunner(std::shared_ptr<const BoundOperator> op, runtime:
       largest_(largest),
       threads_(threads),
       stream_(device.make_stream()),
-      packed_(device, *stream_,
+      packed_(device, *stream_, *pages_,
               packed_bytes(*op_, device.kind(), local_specs(*op_, iterations_, largest, largest),
                            threads, /*gradients=*/true)),
       bench_(make_workbench(device, *stream_)),
@@ -221,7 +221,7 @@ OperatorRunner::Placed OperatorRunner::place(const std::vector<HostTensor>& inpu
   const LocalSpecs local = local_specs(*op_, iterations_, largest_, moment.samples);
   Placed placed;
   const auto add = [&](size_t bytes) {
-    placed.memory.emplace_back(device_, *stream_, bytes);
+    placed.memory.emplace_back(device_, *stream_, *pages_, bytes);
     return placed.memory.back().data();
   };
   KERF_CHECK(inputs.size() == local.inputs.size(), "{} inputs", inputs.size());
@@ -235,7 +235,7 @@ OperatorRunner::Placed OperatorRunner::place(const std::vector<HostTensor>& inpu
                to_string(inputs[i].shape));
     if (static_cast<int>(i) != moment.in_place)
       placed.kept.back() = static_cast<int>(placed.memory.size());
-    placed.memory.emplace_back(device_, *stream_, bytes_of(inputs[i]));
+    placed.memory.emplace_back(device_, *stream_, *pages_, bytes_of(inputs[i]));
     placed.inputs[i] = {spec.dtype, spec.shape, placed.memory.back().data()};
   }
   for (const ValueSpec& spec : local.outputs)
@@ -337,9 +337,10 @@ std::vector<HostTensor> OperatorRunner::gradients(const std::vector<HostTensor>&
   run_forward(placed, moment);
   const auto add = [&](const HostTensor& host, bool known) {
     if (known)
-      placed.memory.emplace_back(device_, *stream_, bytes_of(host));
+      placed.memory.emplace_back(device_, *stream_, *pages_, bytes_of(host));
     else
-      placed.memory.emplace_back(device_, *stream_, ValueSpec{host.dtype, host.shape}.bytes(0));
+      placed.memory.emplace_back(device_, *stream_, *pages_,
+                                 ValueSpec{host.dtype, host.shape}.bytes(0));
     return TensorView{host.dtype, host.shape, placed.memory.back().data()};
   };
   for (const HostTensor& gradient : output_gradients) {

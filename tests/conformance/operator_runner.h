@@ -82,6 +82,7 @@ class OperatorRunner {
   int64_t largest_;
   int threads_;
   std::unique_ptr<runtime::Stream> stream_;
+  std::unique_ptr<GuardedPages> pages_ = std::make_unique<GuardedPages>();
   GuardedMemory packed_;
   std::unique_ptr<Workbench> bench_;
   std::unique_ptr<Kernel> kernel_;
