@@ -6,9 +6,10 @@
 // something (results of tasks, an answer) without progress for `no_progress` is lost: next() throws
 // Error{kLost} that names it, what it was doing, and who waited for what. What a worker owes the
 // crew counts itself; what the worker says that it does is only told. Who waits for another is lost
-// only when all that owe something wait and nothing has moved for `no_progress`. Time in which this
-// process stood still (standstill.h) counts for nothing. Destroying a crew ends every worker, in
-// order if it can, and reaps every child.
+// only when all that owe something wait and nothing has moved for `no_progress`, or where they wait
+// for each other alone, for `deadlock`. Time in which this process stood still (standstill.h)
+// counts for nothing. Destroying a crew ends every worker, in order if it can, and reaps every
+// child.
 //
 // A local worker is started as `worker_command --connect ADDRESS --index I --device NAME`.
 //
@@ -45,6 +46,9 @@ struct CrewOptions {
   std::chrono::milliseconds silence = kSilence;
   // The caller knows what one task or action may take: max(30 s, 10 times the longest predicted).
   std::chrono::milliseconds no_progress{30'000};
+  // Where all that owe something wait for each other and nothing moves, nobody is left to wake
+  // them: max(3 s, 3 times what an action and its messages were predicted to take).
+  std::chrono::milliseconds deadlock{3'000};
   // What a whole task may take at most, however much progress the worker reports.
   std::chrono::milliseconds task_limit = std::chrono::hours(24);
 };

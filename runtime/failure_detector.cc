@@ -58,8 +58,23 @@ const Member* find_stuck(const std::vector<Member>& members, Clock::time_point s
   return nullptr;
 }
 
+// Whether those who wait do so for each other alone: no device is at work, and nobody waits for a
+// worker that has yet to be given something.
+bool wait_for_each_other(const std::vector<Member>& members) {
+  for (const auto& member : members) {
+    if (!owes(member)) continue;
+    const auto awaited = static_cast<size_t>(member.info.activity.awaited);
+    if (!member.info.activity.device.empty() || awaited >= members.size() ||
+        !owes(members[awaited]))
+      return false;
+  }
+  return true;
+}
+
 // When everybody at work waits and nothing has happened anywhere: who has waited longest.
-const Member* find_deadlocked(const std::vector<Member>& members, Clock::time_point since) {
+const Member* find_deadlocked(const std::vector<Member>& members, const CrewOptions& options,
+                              Clock::time_point now) {
+  const auto since = now - (wait_for_each_other(members) ? options.deadlock : options.no_progress);
   const Member* longest = nullptr;
   for (const auto& member : members) {
     if (member.progressed > since || (owes(member) && !waits(member))) return nullptr;
@@ -94,7 +109,7 @@ std::optional<Loss> find_loss(const std::vector<Member>& members, const CrewOpti
   if (const Member* stuck = find_stuck(members, since))
     return Loss{stuck->info.worker,
                 kerf::format("no progress for {:.1f} s", seconds(now - stuck->progressed))};
-  if (const Member* waiting = find_deadlocked(members, since))
+  if (const Member* waiting = find_deadlocked(members, options, now))
     return Loss{waiting->info.worker,
                 kerf::format("no progress for {:.1f} s: everybody who is at work waits",
                              seconds(now - waiting->progressed))};

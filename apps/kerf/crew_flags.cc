@@ -37,10 +37,13 @@ runtime::CrewOptions crew_options(const CrewFlags& flags, int workers, const Int
   options.identity = schedmp::identity();
   options.handlers = schedmp::handlers_of(program_factories());
   options.interrupt = interrupts.request();
-  const double patience = std::min(10 * longest_action_seconds, kMostPatience);
-  options.no_progress =
-      std::max(options.no_progress,
-               std::chrono::milliseconds(static_cast<int64_t>(std::ceil(patience * 1e3))));
+  const auto at_least = [&](std::chrono::milliseconds least, double times) {
+    const double patience = std::min(times * longest_action_seconds, kMostPatience);
+    return std::max(least,
+                    std::chrono::milliseconds(static_cast<int64_t>(std::ceil(patience * 1e3))));
+  };
+  options.no_progress = at_least(options.no_progress, 10);
+  options.deadlock = at_least(options.deadlock, 3);
   // Somebody starts the workers by hand.
   if (!flags.listen.empty()) options.assemble_timeout = std::chrono::hours(1);
   return options;

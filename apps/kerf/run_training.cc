@@ -16,10 +16,15 @@ namespace {
 // evaluation, for a batch.
 int rounds_under_way(int workers) { return std::max(4, workers + 1); }
 
-// What a worker computes for one micro-batch, at most: an action is a part of it.
+constexpr double kSlowLink = 12.5e6;  // bytes a second: of a link that nobody told us of
+
+// What a worker computes for one micro-batch, at most, and what its messages take over a slow link:
+// an action is a part of it.
 double longest_action_seconds(const partitioner::Plan& plan) {
   double most = 0;
-  for (const auto& worker : plan.workers) most = std::max(most, worker.seconds);
+  for (const auto& worker : plan.workers)
+    most = std::max(
+        most, worker.seconds + static_cast<double>(worker.bytes_in + worker.bytes_out) / kSlowLink);
   return most / plan.micro_batches;
 }
 

@@ -25,6 +25,39 @@ double loss_terms(const partitioner::Model& model) {
   return labels < 0 ? 1 : static_cast<double>(model.value(labels).spec.shape.elements_per_sample());
 }
 
+// "step 4: 1B0", and what of the row is behind it, the last of that: " (behind ... 1F0 1F1)". A text
+// in its own memory, as a step takes none; what that does not hold is cut off.
+constexpr size_t kActionsTold = 16;
+constexpr size_t kMostTold = 256;
+
+class Told {
+ public:
+  Told(int64_t step, const std::vector<std::string>& names, size_t index) {
+    add("step {}: {}", step, names[index]);
+    action_ = size_;
+    const size_t first = index - std::min(index, kActionsTold);
+    for (size_t i = first; i < index; ++i)
+      add("{}{}", i > first ? " " : first > 0 ? " (behind ... " : " (behind ", names[i]);
+    if (index > 0) add("{}", ")");
+  }
+
+  std::string_view action() const { return {memory_.data(), action_}; }
+  std::string_view row() const { return {memory_.data(), size_}; }
+
+ private:
+  template <class... Args>
+  void add(fmt::format_string<Args...> text, Args&&... args) {
+    const size_t room = memory_.size() - size_;
+    const auto end =
+        fmt::format_to_n(memory_.data() + size_, room, text, std::forward<Args>(args)...);
+    size_ += std::min(end.size, room);
+  }
+
+  std::array<char, kMostTold> memory_;
+  size_t size_ = 0;
+  size_t action_ = 0;
+};
+
 }  // namespace
 
 Executor::Purpose::Purpose(Work given, int worker, int micro_batches, Machine& machine)
@@ -159,10 +192,9 @@ TrainingResult& Executor::run(const StepData& data) {
 void Executor::run_list(size_t index) {
   const std::string& name = current_->names[index];
   action_ = name;
-  std::array<char, 64> memory;
-  const auto end = fmt::format_to_n(memory.data(), memory.size(), "step {}: {}", data_.step, name);
-  const std::string_view text(memory.data(), std::min(end.size, memory.size()));
-  workplace_.activity.doing(text);
+  const Told told(data_.step, current_->names, index);
+  const std::string_view text = told.action();
+  workplace_.activity.doing(told.row());
   const auto run = [&] {
     current_->interpreter.run(current_->runs[index]);
     trail_.passed(name);

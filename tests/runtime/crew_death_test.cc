@@ -99,9 +99,10 @@ TEST(CrewDeath, ATaskThatTakesLongerThanAnyMayIsFound) {
   EXPECT_THAT(end_of(*crew).message(), HasSubstr("one task has taken 1."));
 }
 
+// Well before a worker that is at work would be taken for lost.
 TEST(CrewDeath, WorkersThatWaitForEachOtherEndTheRun) {
   auto options = options_for(TransportKind::kIpc, 2);
-  options.no_progress = 1s;
+  options.deadlock = 1s;
   const auto crew = start_crew(options, true);
   crew->send(0, {"receive 1"});
   crew->send(1, {"receive 0"});

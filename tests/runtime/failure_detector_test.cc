@@ -82,6 +82,30 @@ TEST_F(CrewWatch, WhenAllThatAreAtWorkWaitItIsADeadlock) {
   EXPECT_THAT(loss()->how, HasSubstr("everybody who is at work waits"));
 }
 
+// Three seconds, where nobody else can wake them.
+TEST_F(CrewWatch, WhoWaitForEachOtherAloneAreDeadlockedSoon) {
+  add(2900ms, "step 4: 0B2", "a gradient").info.activity.awaited = 1;
+  add(4s, "step 4: 1F3", "an activation").info.activity.awaited = 0;
+  EXPECT_FALSE(loss()) << "something moved since";
+  members_[0].progressed = now_ - 3s;
+  ASSERT_TRUE(loss());
+  EXPECT_EQ(loss()->worker, 1);
+  EXPECT_EQ(loss()->how, "no progress for 4.0 s: everybody who is at work waits");
+  EXPECT_THAT(loss_error(members_, *loss(), now_).message(),
+              HasSubstr("for an activation from worker 0, while doing step 4: 1F3"));
+  members_[1].info.activity.device = "step 4: 1F3";
+  EXPECT_FALSE(loss()) << "its device may be at work";
+  members_[1].info.activity.device.clear();
+  options_.deadlock = 9s;
+  EXPECT_FALSE(loss());
+}
+
+TEST_F(CrewWatch, WhoWaitsForAnIdleWorkerIsNotDeadlockedSoon) {
+  add(4s, "step 4: 0B2", "a gradient").info.activity.awaited = 1;
+  add_idle(4s);
+  EXPECT_FALSE(loss()) << "it may yet get work";
+}
+
 TEST_F(CrewWatch, WhoIsIdleIsNeverLost) {
   add_idle(1000s);
   EXPECT_FALSE(loss());
