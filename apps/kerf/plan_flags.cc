@@ -77,6 +77,12 @@ CLI::Option* add_plan_file_flag(CLI::App& command, std::string& file) {
       ->type_name("FILE");
 }
 
+CLI::Option* add_memory_flag(CLI::App& command, PlanFlags& flags) {
+  return command.add_option("--memory", flags.memory, "Cap per worker, as in 500M or 1.5G")
+      ->transform(byte_size())
+      ->type_name("BYTES");
+}
+
 void add_cut_flags(CLI::App& command, PlanFlags& flags) {
   add_division_flags(command, flags);
   add_count_flags(command, flags);
@@ -85,9 +91,7 @@ void add_cut_flags(CLI::App& command, PlanFlags& flags) {
                   format("{} or a file (default {})", fmt::join(schedmp::schedule_names(), ", "),
                          flags.default_schedule))
       ->type_name("NAME");
-  command.add_option("--memory", flags.memory, "Cap per worker, as in 500M or 1.5G")
-      ->transform(byte_size())
-      ->type_name("BYTES");
+  add_memory_flag(command, flags);
   command
       .add_option("--objective", flags.objective,
                   "What a search minimises, and what bottlenecks are told in: time (default) or "

@@ -56,6 +56,7 @@ std::vector<CLI::Option*> add_division_flags(CLI::App& command, PlanFlags& flags
 CLI::Option* add_plan_file_flag(CLI::App& command, std::string& file);
 // What decides about the optimizer's states.
 void add_optimizer_flags(CLI::App& command, PlanFlags& flags);
+CLI::Option* add_memory_flag(CLI::App& command, PlanFlags& flags);
 // For commands that only foresee a run; those that run add_crew_flags().
 std::vector<CLI::Option*> add_setting_flags(CLI::App& command, PlanFlags& flags);
 

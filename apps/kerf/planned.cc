@@ -42,17 +42,6 @@ void refuse_infeasible(const Answer& answer) {
     throw Error(ErrorCode::kInfeasible, why->text());
 }
 
-SignOfLife::Options life_on_stderr() {
-  return {.terminal = takes_escapes(STDERR_FILENO),
-          .width = [] { return terminal_width(STDERR_FILENO); },
-          .now = {},
-          .write =
-              [](const std::string& text) {
-                std::fputs(text.c_str(), stderr);
-                std::fflush(stderr);
-              }};
-}
-
 // The step of a plan under the schedule that the request names.
 std::unique_ptr<partitioner::Objective> step_of(const PlanFlags& flags,
                                                 const partitioner::PlanRequest& request) {

@@ -9,6 +9,7 @@
 #include "apps/kerf/plan_schedule.h"
 #include "apps/kerf/planned.h"
 #include "apps/kerf/proof.h"
+#include "apps/kerf/schedule_search.h"
 #include "apps/report/schedule_picture.h"
 #include "apps/report/schedule_record.h"
 #include "partitioner/capacities.h"
@@ -31,7 +32,8 @@ constexpr int kMostStageWorkers = 1 << 16;    // of a schedule without a plan
 struct ScheduleCommand {
   PlanFlags flags;
   std::optional<int> chunks;
-  std::string costs;    // as given: three or four numbers, or a file
+  std::string costs;  // as given: three or four numbers, or a file
+  ScheduleSearchFlags search;
   std::string buffer;   // likewise: a number, rendezvous or unbounded
   std::string devices;  // a file of the workers' speeds
   double jitter = 0;
@@ -47,6 +49,12 @@ struct ScheduleCommand {
  private:
   void take_plan();
   void take_chain();
+  bool searches() const { return flags.schedule == kSearch; }
+  void take_found();
+  void find_for(Planned& planned);
+  void keep_found(schedmp::FoundSchedule found);
+  void take_speeds(int workers);
+  void check_costs(int stages) const;
   bool is_too_long() const;  // to be proved
   void verify_chain();
   void show_periods();
@@ -73,11 +81,15 @@ schedmp::ActionCosts costs_of(const std::string& text) {
 // One worker per stage, or as the schedule places them, unless the file says otherwise.
 void ScheduleCommand::take_chain() {
   require(needs_plan.empty(), needs_plan, "it needs --model or --plan");
+  check_schedule_search_flags(search, flags.schedule.value_or(""));
   check_range(flags.workers, "--workers", kMostStageWorkers);
   check_range(flags.micro_batches, "--micro-batches", partitioner::kMostMicroBatches);
   check_range(chunks, "--chunks", kMostStageWorkers);
   const std::string name = flags.schedule.value_or(flags.default_schedule);
-  if (is_built_in(name)) {
+  if (searches()) {
+    require(!chunks, "--chunks", "a search has one stage on each worker; leave it out");
+    take_found();
+  } else if (is_built_in(name)) {
     const auto pipeline = schedmp::chain_of_shape(
         name, flags.workers.value_or(flags.default_workers), chunks.value_or(0));
     record_.schedule = schedmp::make_schedule(name, pipeline, flags.micro_batches.value_or(8),
@@ -114,11 +126,47 @@ void ScheduleCommand::show_periods() {
   record_.period = makespan(many + 1) - makespan(many);
 }
 
+void ScheduleCommand::take_found() {
+  const int workers = flags.workers.value_or(flags.default_workers);
+  take_speeds(workers);
+  check_costs(workers);
+  record_.graph = partitioner::chain_of_stages(workers);
+  keep_found(search_chain(workers, flags.micro_batches.value_or(8), {record_.costs, search, seed}));
+}
+
+void ScheduleCommand::find_for(Planned& planned) {
+  ScheduleSearch what{{}, search, seed};
+  if (!costs.empty()) {
+    check_costs(static_cast<int>(planned.plan.stages.size()));
+    what.costs = record_.costs;
+  }
+  schedmp::FoundSchedule found = search_plan(planned, what);
+  record_.costs = *what.costs;
+  record_.costs.jitter = jitter;
+  record_.costs.seed = seed;
+  // A plan that is made here has what the schedule needs.
+  if (plan_file.empty() && !flags.slots)
+    planned.setting.slots =
+        std::max(planned.setting.slots, schedmp::smallest_buffer(found.schedule, record_.graph));
+  keep_found(std::move(found));
+}
+
+void ScheduleCommand::keep_found(schedmp::FoundSchedule found) {
+  record_.found = std::move(found);
+  record_.schedule = record_.found->schedule;
+  schedmp::ActionCosts steady = record_.costs;
+  steady.jitter = 0;
+  const schedmp::Schedule built_in = schedmp::one_f_one_b({record_.schedule.groups, record_.graph},
+                                                          record_.schedule.micro_batches);
+  record_.of_1f1b = schedmp::bubble(built_in, record_.graph, steady).makespan;
+}
+
 schedmp::Buffering ScheduleCommand::buffering() const {
   if (buffer == "rendezvous") return {schedmp::Buffering::kRendezvous};
   if (buffer == "unbounded") return {schedmp::Buffering::kUnbounded};
   if (!buffer.empty()) return {std::stoi(buffer)};
-  const bool declared = is_built_in(flags.schedule.value_or(flags.default_schedule));
+  const bool declared =
+      record_.found || is_built_in(flags.schedule.value_or(flags.default_schedule));
   return {declared ? *record_.smallest_buffer : 1};
 }
 
@@ -158,33 +206,51 @@ void ScheduleCommand::verify_chain() {
 }
 
 void ScheduleCommand::take_plan() {
+  check_schedule_search_flags(search, flags.schedule.value_or(""));
   require(buffer.empty(), "--buffer", "with a model or a plan it is --slots that says so");
   require(!chunks, "--chunks", "with a model or a plan it is --stages-per-worker that says so");
-  const Planned planned = planned_by(flags, plan_file);
-  record_.slots = planned.setting.slots;
-  record_.schedule = schedule_of(flags, planned);
+  PlanFlags of_plan = flags;
+  if (searches()) {
+    of_plan.schedule.reset();
+    // Under a cap a plan may be cut for what holds least: the search has the rest.
+    if (flags.memory && plan_file.empty()) of_plan.schedule = "naive";
+  }
+  Planned planned = planned_by(of_plan, plan_file);
   record_.graph = partitioner::stage_graph_of(planned.model, planned.plan);
+  if (searches())
+    find_for(planned);
+  else
+    record_.schedule = schedule_of(flags, planned);
+  record_.slots = planned.setting.slots;
   Proof proof = prove(planned, record_.schedule);
   record_.problems = std::move(proof.problems);
   record_.verdict = std::move(proof.verdict);
   record_.verified = record_.problems.empty();
 }
 
-void ScheduleCommand::simulate() {
-  const int workers = record_.schedule.workers();
-  if (!devices.empty())
-    for (const partitioner::Capacity& each :
-         partitioner::read_devices(runtime::read_file(devices, kMaxText), devices, workers).workers)
-      record_.costs.speeds.push_back(each.speed);
-  require(
-      jitter == 0 || !is_too_long(), "--jitter",
-      format("a schedule of more than {} actions is unfolded once, not 100 times", kMostVerified));
-  const int stages = record_.schedule.stages();
+void ScheduleCommand::take_speeds(int workers) {
+  if (devices.empty()) return;
+  for (const partitioner::Capacity& each :
+       partitioner::read_devices(runtime::read_file(devices, kMaxText), devices, workers).workers)
+    record_.costs.speeds.push_back(each.speed);
+}
+
+void ScheduleCommand::check_costs(int stages) const {
   require(record_.costs.stages.empty() || std::ssize(record_.costs.stages) == stages, costs,
           format("it has the costs of {}, but the schedule has {}",
                  plural(std::ssize(record_.costs.stages), "stage"), stages));
+}
+
+void ScheduleCommand::simulate() {
+  require(
+      jitter == 0 || !is_too_long(), "--jitter",
+      format("a schedule of more than {} actions is unfolded once, not 100 times", kMostVerified));
+  if (!record_.found) take_speeds(record_.schedule.workers());
+  check_costs(record_.schedule.stages());
   // Rows that lack that much are refuted, and need no times.
-  if (int64_t{stages} * record_.schedule.micro_batches > record_.schedule.actions()) return;
+  if (int64_t{record_.schedule.stages()} * record_.schedule.micro_batches >
+      record_.schedule.actions())
+    return;
   schedmp::ActionCosts steady = record_.costs;
   steady.jitter = 0;
   const schedmp::Buffering under =
@@ -243,6 +309,7 @@ std::vector<CLI::Option*> add_plan_flags(CLI::App& command, PlanFlags& flags) {
   std::vector<CLI::Option*> all = add_division_flags(command, flags);
   for (CLI::Option* option : add_size_flags(command, flags)) all.push_back(option);
   for (CLI::Option* option : add_setting_flags(command, flags)) all.push_back(option);
+  all.push_back(add_memory_flag(command, flags));
   return all;
 }
 
@@ -302,13 +369,15 @@ void add_schedule_command(CLI::App& app, Chosen& chosen) {
   state->flags.default_workers = 4;
   command->add_option(
       "NAME", state->flags.schedule,
-      format("{} or a file (default: the plan's, or {})",
+      format("{}, a file, or search, which looks for the one that takes least by --costs (default: "
+             "the plan's, or {})",
              fmt::join(schedmp::schedule_names(), ", "), state->flags.default_schedule));
   CLI::Option* model =
       command->add_option("--model", state->flags.model, "Prove it for a cut of this model");
   CLI::Option* plan = add_plan_file_flag(*command, state->plan_file);
   add_count_flags(*command, state->flags);
   add_own_flags(*command, *state);
+  add_schedule_search_flags(*command, state->search);
   const std::vector<CLI::Option*> of_plan = add_plan_flags(*command, state->flags);
   command->add_option("--out", state->out, "Write the schedule's text here")->type_name("FILE");
   command
@@ -321,6 +390,7 @@ void add_schedule_command(CLI::App& app, Chosen& chosen) {
       "Examples:\n"
       "  kerf schedule 1f1b --workers 4 --micro-batches 8\n"
       "  kerf schedule zbv --workers 4 --micro-batches 8 --costs 1,1.3,0.7\n"
+      "  kerf schedule search --workers 4 --micro-batches 8 --costs 1,1.3,0.7 --out found.txt\n"
       "  kerf schedule gpipe --workers 2 --micro-batches 4 --out mine.txt   edit it, then\n"
       "  kerf schedule mine.txt --buffer rendezvous\n"
       "  kerf schedule mine.txt --model lenet5 --workers 2");

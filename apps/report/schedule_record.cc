@@ -124,6 +124,17 @@ std::string endless_text(const ScheduleRecord& record) {
                        peaks_text(by_stage(record, &schedmp::StageVersions::kept)));
 }
 
+std::string found_text(const ScheduleRecord& record) {
+  if (!record.found) return {};
+  const schedmp::FoundSchedule& found = *record.found;
+  const std::string sure =
+      found.best ? std::string("the least there is under its cap")
+                 : format("at most {} more than any under its cap, which takes {:.6g}",
+                          human_percent(found.gap()), found.bound);
+  return format("found from {}: {:.6g} units, {}; 1f1b takes {:.6g}\n", found.origin,
+                found.makespan, sure, record.of_1f1b);
+}
+
 std::string replicas_text(const ScheduleRecord& record) {
   const schedmp::Schedule& schedule = record.schedule;
   if (schedule.replicas == 1) return {};
@@ -165,6 +176,13 @@ Json to_json(const ScheduleRecord& record) {
     answer["replicas"] = schedule.replicas;
     answer["replica_of"] = schedule.replica_of;
   }
+  if (record.found) {
+    answer["found_from"] = record.found->origin;
+    answer["lower_bound"] = record.found->bound;
+    answer["gap"] = record.found->gap();
+    answer["best"] = record.found->best;
+    answer["makespan_1f1b"] = record.of_1f1b;
+  }
   if (record.endless) {
     answer["period_micro_batches"] = record.endless->micro_batches;
     answer["period"] = record.period ? Json(*record.period) : Json(nullptr);
@@ -196,7 +214,7 @@ std::string text_of(const ScheduleRecord& record, bool colour) {
       "a step takes {} units; idle: {} of it, {} between each worker's first and last "
       "action\n",
       record.bubble.makespan, human_percent(record.bubble.step), human_percent(record.bubble.span));
-  text += idle_text(record) + endless_text(record) + replicas_text(record);
+  text += idle_text(record) + found_text(record) + endless_text(record) + replicas_text(record);
   if (record.makespan_p95)
     text += format("95 of 100 steps take {:.4g} units or less\n", *record.makespan_p95);
   if (schedule.trains())

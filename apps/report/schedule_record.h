@@ -7,6 +7,7 @@
 
 #include "runtime/json.h"
 #include "schedmp/idle.h"
+#include "schedmp/search/schedule_search.h"
 #include "schedmp/staircase.h"
 #include "schedmp/verify.h"
 #include "schedmp/versions.h"
@@ -20,10 +21,12 @@ struct ScheduleRecord {
   schedmp::ActionCosts costs;
   schedmp::Unfolded unfolded;  // under those
   schedmp::Bubble bubble;
-  std::vector<schedmp::Idle> idle;     // by worker; empty where somebody waits for ever
-  std::optional<double> makespan_p95;  // where costs have jitter
-  std::vector<int> peak_activations;   // by worker
-  bool transfers = false;              // the file names its sends and receives
+  std::vector<schedmp::Idle> idle;              // by worker; empty where somebody waits for ever
+  std::optional<double> makespan_p95;           // where costs have jitter
+  std::vector<int> peak_activations;            // by worker
+  std::optional<schedmp::FoundSchedule> found;  // by a search
+  double of_1f1b = 0;                           // likewise: what that would take
+  bool transfers = false;                       // the file names its sends and receives
   // Of an endless one that is proved: by stage, and what a period takes once it is under way.
   std::vector<schedmp::StageVersions> versions;
   std::optional<double> period;

@@ -1,8 +1,12 @@
 #include "apps/report/sign_of_life.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
+#include "apps/report/terminal.h"
 #include "runtime/error.h"
 
 namespace kerf::apps {
@@ -33,6 +37,17 @@ void SignOfLife::tell(const std::string& doing, const std::string& what) {
   const int width = options_.width ? options_.width() : 80;
   line.resize(std::min(line.size(), static_cast<size_t>(std::max(width - 1, 0))));
   options_.write(kStartOfEmptyLine + line);
+}
+
+SignOfLife::Options life_on_stderr() {
+  return {.terminal = takes_escapes(STDERR_FILENO),
+          .width = [] { return terminal_width(STDERR_FILENO); },
+          .now = {},
+          .write =
+              [](const std::string& text) {
+                std::fputs(text.c_str(), stderr);
+                std::fflush(stderr);
+              }};
 }
 
 }  // namespace kerf::apps

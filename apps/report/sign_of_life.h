@@ -35,4 +35,7 @@ class SignOfLife {
   bool line_ = false;  // there is one
 };
 
+// On this process's standard error output.
+SignOfLife::Options life_on_stderr();
+
 }  // namespace kerf::apps

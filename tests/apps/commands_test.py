@@ -800,11 +800,18 @@ class Schedule(KerfTest):
 
     def test_pytorchs_form_is_read_and_written_back(self):
         file, back = self.folder / "torch.csv", self.folder / "back.csv"
-        text = "0F0,0SEND_F0,0F1,0SEND_F1,,0RECV_B0,0B0,0RECV_B1,0B1\r\n1RECV_F0,1F0,(1F1;1B0)OVERLAP_F_B,1SEND_B0,1B1\r\n"
+        text = ("0F0,0SEND_F0,0F1,0SEND_F1,,0RECV_B0,0B0,0RECV_B1,0B1\r\n"
+                "1RECV_F0,1RECV_F1,1F0,(1F1;1B0)OVERLAP_F_B,1SEND_B0,1B1,1SEND_B1\r\n")
         file.write_bytes(text.encode())
         report = json.loads(run("schedule", file, "--csv", back, "--json").stdout)
         self.assertEqual((report["verified"], report["same_bits"], report["micro_batches"]), (True, True, 2))
+        self.assertEqual(report["transfers"], "written")
         self.assertEqual(back.read_bytes().decode(), text)
+        file.write_text(text.replace(",1SEND_B1", ""))
+        self.assert_one_error(run("schedule", file), "refuted: worker 1: 1SEND_B1 is missing", code=1)
+        file.write_text(text.replace("1RECV_F0,1RECV_F1,1F0", "1RECV_F1,1RECV_F0,1F0"))
+        for buffer, code in (("2", 0), ("rendezvous", 1)):
+            self.assertEqual(run("schedule", file, "--buffer", buffer).returncode, code)
         self.train("mlp", *SYNTHETIC, *BRIEFLY, "--schedule", file)
         file.write_text("0F0,0F1,0B1,0B0\n1F0,1F1,1B1,1B0\n")
         report = json.loads(run("schedule", file, "--json").stdout)
