@@ -35,18 +35,23 @@ std::string_view category(Span::Kind kind) {
 
 std::string row_name(int32_t lane) {
   switch (lane) {
-    case 0:
+    case TraceRow::kActions:
       return "actions";
-    case 1:
+    case TraceRow::kOperators:
       return "operators";
-    case 2:
+    case TraceRow::kMessages:
       return "messages";
-    case 3:
-      return "the host waits";
+    case TraceRow::kWaits:
+      return "waits";
+    case TraceRow::kPredicted:
+      return "actions, predicted";
     default:
       return format("row {}", lane);
   }
 }
+
+// From above: what was predicted stands over what was measured.
+int64_t place_of(int32_t lane) { return lane == TraceRow::kPredicted ? -1 : int64_t{lane}; }
 
 // Quoted; names may come from other processes, so bytes that are not UTF-8 are replaced.
 std::string quoted(const std::string& text) { return json_text(text); }
@@ -81,9 +86,13 @@ class Writer {
         trace.worker);
     std::set<int32_t> lanes;
     for (const Span& span : trace.spans) lanes.insert(span.lane);
-    for (const int32_t lane : lanes)
+    for (const int32_t lane : lanes) {
       event(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}}}})",
             trace.worker, lane, quoted(row_name(lane)));
+      event(
+          R"({{"ph":"M","name":"thread_sort_index","pid":{},"tid":{},"args":{{"sort_index":{}}}}})",
+          trace.worker, lane, place_of(lane));
+    }
   }
 
   void span(int32_t worker, const Span& span) {
@@ -93,17 +102,18 @@ class Writer {
     event(R"({{"ph":"X","name":{},"cat":"{}","pid":{},"tid":{},"ts":{},"dur":{}{}}})",
           quoted(span.name), category(span.kind), worker, span.lane, at(span.begin_ns),
           microseconds(length), step);
-    // An arrow leaves where the send begins and ends where the receive ends: both within their
-    // spans, to which the viewer attaches them, and in order even if clocks are aligned a little
-    // wrongly.
-    if (span.flow == 0) return;
-    if (span.kind == Span::Kind::kSend)
-      event(R"({{"ph":"s","name":"message","cat":"flow","id":"{:x}","pid":{},"tid":{},"ts":{}}})",
-            span.flow, worker, span.lane, at(span.begin_ns));
-    if (span.kind == Span::Kind::kReceive)
-      event(
-          R"({{"ph":"f","bp":"e","name":"message","cat":"flow","id":"{:x}","pid":{},"tid":{},"ts":{}}})",
-          span.flow, worker, span.lane, at(plus(span.begin_ns, length)));
+  }
+
+  void arrow(int32_t worker, const ArrowEnd& end) {
+    event(R"({{"ph":"{}"{},"name":"message","cat":"flow","id":"{:x}","pid":{},"tid":{},"ts":{}}})",
+          end.arrives ? 'f' : 's', end.arrives ? R"(,"bp":"e")" : "", end.flow, worker, end.lane,
+          at(end.at_ns));
+  }
+
+  void counter(int32_t worker, const Counter& counter) {
+    for (const Counter::Sample& sample : counter.samples)
+      event(R"({{"ph":"C","name":{},"pid":{},"ts":{},"args":{{"bytes":{}}}}})",
+            quoted(counter.name), worker, at(sample.at_ns), sample.bytes);
   }
 
   void finish() {
@@ -135,11 +145,15 @@ class Writer {
 int64_t origin_of(const std::vector<WorkerTrace>& workers) {
   int64_t origin = 0;
   bool any = false;
-  for (const WorkerTrace& worker : workers)
-    for (const Span& span : worker.spans) {
-      origin = any ? std::min(origin, span.begin_ns) : span.begin_ns;
-      any = true;
-    }
+  const auto happened = [&](int64_t ns) {
+    origin = any ? std::min(origin, ns) : ns;
+    any = true;
+  };
+  for (const WorkerTrace& worker : workers) {
+    for (const Span& span : worker.spans) happened(span.begin_ns);
+    for (const Counter& counter : worker.counters)
+      for (const Counter::Sample& sample : counter.samples) happened(sample.at_ns);
+  }
   return origin;
 }
 
@@ -174,6 +188,8 @@ void write_chrome_trace(const std::filesystem::path& path,
   for (const WorkerTrace& worker : workers) {
     writer.worker(worker);
     for (const Span& span : worker.spans) writer.span(worker.worker, span);
+    for (const ArrowEnd& end : worker.arrows) writer.arrow(worker.worker, end);
+    for (const Counter& counter : worker.counters) writer.counter(worker.worker, counter);
   }
   writer.finish();
 }

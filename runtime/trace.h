@@ -11,15 +11,24 @@
 
 namespace kerf::runtime {
 
+// Rows within a worker.
+struct TraceRow {
+  static constexpr int32_t kActions = 0;
+  static constexpr int32_t kOperators = 1;
+  static constexpr int32_t kMessages = 2;
+  static constexpr int32_t kWaits = 3;
+  static constexpr int32_t kPredicted = 4;  // actions, beside those that were measured
+};
+
 struct Span {
   enum class Kind : uint8_t { kCompute, kWait, kSend, kReceive, kOther };
 
   std::string name;  // "1F3", "send fc1.output"
   Kind kind = Kind::kOther;
-  int32_t lane = 0;      // row within a worker: 0 actions, 1 operators, 2 messages, 3 waits
+  int32_t lane = 0;      // row within a worker: TraceRow
   int64_t begin_ns = 0;  // CLOCK_MONOTONIC
   int64_t end_ns = 0;
-  uint64_t flow = 0;  // equal at a send and its receive; 0: none
+  uint64_t flow = 0;  // equal at a send, the wait for it and its receive; 0: none
   int64_t step = -1;  // that it is of; -1: of none
 
   template <class Archive>
@@ -50,14 +59,35 @@ class Trace {
   std::vector<Span> spans_;
 };
 
+// Where an arrow leaves a row, or where it arrives: within a span there, to which viewers attach
+// it. The two ends of an arrow have one flow.
+struct ArrowEnd {
+  uint64_t flow = 0;
+  bool arrives = false;
+  int32_t lane = 0;
+  int64_t at_ns = 0;
+};
+
+// What something amounts to, from each sample to the next.
+struct Counter {
+  struct Sample {
+    int64_t at_ns = 0;
+    int64_t bytes = 0;
+  };
+  std::string name;
+  std::vector<Sample> samples;
+};
+
 struct WorkerTrace {
   int32_t worker = 0;
   std::string name;  // "worker 1 (pid 4711, cpu)"
   std::vector<Span> spans;
+  std::vector<ArrowEnd> arrows = {};
+  std::vector<Counter> counters = {};
 };
 
 void shift(std::vector<Span>& spans, int64_t offset_ns);
-// Chrome trace-event JSON: pid = worker, tid = lane, flow arrows from send to receive. Atomic.
+// Chrome trace-event JSON: pid = worker, tid = lane. Atomic.
 void write_chrome_trace(const std::filesystem::path& path, const std::vector<WorkerTrace>& workers);
 
 }  // namespace kerf::runtime

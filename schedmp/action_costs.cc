@@ -1,7 +1,9 @@
 #include "schedmp/action_costs.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <utility>
 
 #include "partitioner/plan_members.h"
 #include "runtime/error.h"
@@ -16,7 +18,6 @@ namespace {
 
 constexpr int kCostsVersion = 1;
 constexpr double kMostCost = 1e6;
-constexpr double kLeastCost = 1e-6;
 
 // What takes no time at all has a place: a stage that only hands on.
 double checked(double cost, const std::string& what, const std::string& where) {
@@ -73,6 +74,19 @@ ActionCosts read_costs(const std::string& text, const std::string& origin) {
         read_stage(stage, kerf::format("{}: stages[{}]", origin, costs.stages.size())));
   if (costs.stages.empty()) refuse_member(origin, "\"stages\" is empty");
   return costs;
+}
+
+std::string write_costs(const ActionCosts& costs) {
+  const auto readable = [](double cost) { return std::clamp(cost, kLeastCost, kMostCost); };
+  Json stages = Json::array();
+  for (const StageCosts& each : costs.stages)
+    stages.push_back({{"F", readable(each.forward)},
+                      {"I", readable(each.input_gradient)},
+                      {"W", readable(each.weight_gradient)}});
+  const Json json{{"kerf_costs", kCostsVersion},
+                  {"COMM", std::clamp(costs.transfer, 0.0, kMostCost)},
+                  {"stages", std::move(stages)}};
+  return json_text(json, 1) + "\n";
 }
 
 }  // namespace kerf::schedmp

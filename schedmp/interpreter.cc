@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <set>
+#include <utility>
 
 #include "partitioner/turns.h"
 #include "runtime/error.h"
@@ -32,6 +33,22 @@ InstructionList Part::*list_of(ActionKind kind) {
       return nullptr;
   }
 }
+
+class UseCount : public Machine {
+ public:
+  explicit UseCount(const std::vector<const Part*>& parts) : parts_(parts) {}
+  RegionUse::OfList of_list;
+
+  void taken(const Site& site, RegionKind kind) override {
+    of_list.taken += parts_[site.part]->bytes_of(kind);
+  }
+  void given(const Site& site, RegionKind kind) override {
+    of_list.given += parts_[site.part]->bytes_of(kind);
+  }
+
+ private:
+  const std::vector<const Part*>& parts_;
+};
 
 }  // namespace
 
@@ -145,11 +162,12 @@ void Interpreter::take(const Site& site, RegionKind kind) {
   int& most = needs_[site.part].instances[static_cast<size_t>(kind)];
   if (all.free.empty()) {
     mine = most++;
-    return;
+  } else {
+    std::pop_heap(all.free.begin(), all.free.end(), std::greater<>());
+    mine = all.free.back();
+    all.free.pop_back();
   }
-  std::pop_heap(all.free.begin(), all.free.end(), std::greater<>());
-  mine = all.free.back();
-  all.free.pop_back();
+  machine_.taken(site, kind);
 }
 
 void Interpreter::give(const Site& site, RegionKind kind) {
@@ -159,6 +177,7 @@ void Interpreter::give(const Site& site, RegionKind kind) {
   all.free.push_back(mine);
   std::push_heap(all.free.begin(), all.free.end(), std::greater<>());
   mine = -1;
+  machine_.given(site, kind);
 }
 
 int Interpreter::instance(const Site& site, RegionKind region) const {
@@ -201,6 +220,23 @@ std::vector<RegionNeeds> region_needs(const std::vector<const Part*>& parts,
   Interpreter interpreter(parts, micro_batches, nothing);
   for (const ListRun& run : runs) interpreter.run(run);
   return interpreter.needs();
+}
+
+RegionUse region_use(const std::vector<const Part*>& parts, const std::vector<ListRun>& runs,
+                     int micro_batches) {
+  UseCount count(parts);
+  Interpreter interpreter(parts, micro_batches, count);
+  RegionUse use;
+  for (const ListRun& run : runs) {
+    interpreter.run(run);
+    use.lists.push_back(std::exchange(count.of_list, {}));
+  }
+  for (size_t p = 0; p < parts.size(); ++p)
+    for (const RegionKind kind :
+         {RegionKind::kKept, RegionKind::kKeptForWeights, RegionKind::kHanded})
+      use.room +=
+          interpreter.needs()[p].instances[static_cast<size_t>(kind)] * parts[p]->bytes_of(kind);
+  return use;
 }
 
 std::vector<const Part*> parts_of(const std::vector<Part>& parts, int worker) {

@@ -36,8 +36,8 @@ struct Site {
   int micro_batch = -1;  // -1: of the step
 };
 
-// Carries instructions out, in the order in which they are called; every call is one instruction,
-// but for kTake, kGive and kClear, which the interpreter does by itself.
+// Carries instructions out, in the order in which they are called; every call is one instruction.
+// kTake, kGive and kClear the interpreter does by itself; of the first two it tells.
 class Machine {
  public:
   using Instruction = partitioner::Instruction;
@@ -59,6 +59,8 @@ class Machine {
   virtual void conclude(const Site&, const Instruction&) {}
   virtual void update(const Site&, const Instruction&) {}
   virtual void update_state(const Site&, const Instruction&) {}
+  virtual void taken(const Site&, partitioner::RegionKind) {}
+  virtual void given(const Site&, partitioner::RegionKind) {}
 };
 
 // What a row needs of the regions of a part.
@@ -120,6 +122,18 @@ class Interpreter {
 // What a worker's row needs, found by running it on a machine that does nothing.
 std::vector<RegionNeeds> region_needs(const std::vector<const partitioner::Part*>& parts,
                                       const std::vector<ListRun>& runs, int micro_batches);
+
+// What a row's lists take of the regions that micro-batches have, and give back, in bytes.
+struct RegionUse {
+  struct OfList {
+    int64_t taken = 0;
+    int64_t given = 0;
+  };
+  std::vector<OfList> lists;  // of the runs, in order
+  int64_t room = 0;           // for as many instances as the row needs at once
+};
+RegionUse region_use(const std::vector<const partitioner::Part*>& parts,
+                     const std::vector<ListRun>& runs, int micro_batches);
 
 // The parts that are bound to `worker`, by number.
 std::vector<const partitioner::Part*> parts_of(const std::vector<partitioner::Part>& parts,

@@ -118,7 +118,8 @@ class Race {
         at_(workers.size()),
         now_(workers.size()),
         begin_(workers.size(), kNotYet),
-        arrivals_(plan.routes.size()),
+        busy_(workers.size()),
+        sent_(plan.routes.size()),
         wires_(plan.routes.size()),
         link_free_(workers.size() * workers.size()) {
     timeline_.rows.resize(workers.size());
@@ -149,20 +150,30 @@ class Race {
         now += event.seconds;
         const bool computes = event.kind == TimedEvent::Kind::kCompute;
         (computes ? timeline_.busy : timeline_.copying)[worker] += event.seconds;
+        busy_[worker] += event.seconds;
         break;
       }
       case TimedEvent::Kind::kSend:
-        arrival_of(event) = arrival(event, now);
+        passage_of(event) = static_cast<int>(timeline_.passages.size());
+        timeline_.passages.push_back({.from = static_cast<int>(worker),
+                                      .sent_in = timeline_.rows[worker].size(),
+                                      .sent = now,
+                                      .arrived = arrival(event, now)});
         break;
       case TimedEvent::Kind::kReceive: {
-        const double arrived = arrival_of(event);
-        if (arrived == kNotYet) return false;
-        now = std::max(now, arrived);
+        const int number = passage_of(event);
+        if (number < 0) return false;
+        Passage& passage = timeline_.passages[static_cast<size_t>(number)];
+        now = std::max(now, passage.arrived);
+        passage.to = static_cast<int>(worker);
+        passage.taken_in = timeline_.rows[worker].size();
+        passage.taken = now;
         break;
       }
       case TimedEvent::Kind::kEnd: {
         const double begin = std::exchange(begin_[worker], kNotYet);
-        timeline_.rows[worker].push_back({event.action, begin == kNotYet ? now : begin, now});
+        timeline_.rows[worker].push_back(
+            {event.action, begin == kNotYet ? now : begin, now, std::exchange(busy_[worker], 0)});
         break;
       }
     }
@@ -178,10 +189,10 @@ class Race {
     bool local = false;
   };
 
-  // Of a message of this route; kNotYet until it is sent.
-  double& arrival_of(const TimedEvent& event) {
-    std::vector<double>& of_route = arrivals_[static_cast<size_t>(event.route)];
-    if (of_route.empty()) of_route.assign(event.micro_batch < 0 ? 1 : sizes_.size(), kNotYet);
+  // The number of a message of this route; -1 until it is sent.
+  int& passage_of(const TimedEvent& event) {
+    std::vector<int>& of_route = sent_[static_cast<size_t>(event.route)];
+    if (of_route.empty()) of_route.assign(event.micro_batch < 0 ? 1 : sizes_.size(), -1);
     return of_route[static_cast<size_t>(std::max(event.micro_batch, 0))];
   }
 
@@ -217,10 +228,11 @@ class Race {
   const std::vector<std::vector<TimedEvent>>& workers_;
   std::vector<size_t> at_;
   std::vector<double> now_;
-  std::vector<double> begin_;                  // of the list that runs
-  std::vector<std::vector<double>> arrivals_;  // by route, by micro-batch
-  std::vector<Wire> wires_;                    // by route
-  std::vector<double> link_free_;              // by sender and receiver
+  std::vector<double> begin_;           // of the list that runs
+  std::vector<double> busy_;            // likewise
+  std::vector<std::vector<int>> sent_;  // by route, by micro-batch: the passage
+  std::vector<Wire> wires_;             // by route
+  std::vector<double> link_free_;       // by sender and receiver
   Timeline timeline_;
 };
 

@@ -29,6 +29,19 @@ struct Moment {
   Action action;
   double begin = 0;
   double end = 0;
+  double busy = 0;  // what of that computes or copies; the rest waits for messages
+};
+
+// A message, from a list of a worker to one of its own or another's: lists by their place in the
+// worker's row.
+struct Passage {
+  int from = 0;  // worker
+  int to = 0;
+  size_t sent_in = 0;
+  size_t taken_in = 0;
+  double sent = 0;
+  double arrived = 0;
+  double taken = 0;  // no earlier
 };
 
 struct Timeline {
@@ -36,6 +49,7 @@ struct Timeline {
   std::vector<double> busy;               // by worker: seconds of computing
   std::vector<double> copying;            // by worker
   double step_seconds = 0;                // until the last worker is done
+  std::vector<Passage> passages;
 
   // The part of the step in which a worker neither computes nor copies: its bubble, in [0, 1].
   double idle(int worker) const {

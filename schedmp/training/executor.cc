@@ -14,6 +14,7 @@ using partitioner::LocalKind;
 using partitioner::Part;
 using partitioner::Storage;
 using runtime::Span;
+using runtime::TraceRow;
 
 namespace {
 
@@ -200,10 +201,7 @@ void Executor::run_list(size_t index) {
     trail_.passed(name);
   };
   error_places_.within([&] { return text; },
-                       [&] {
-                         step_trace_.cover(
-                             Span::Kind::kCompute, 0, [&] { return name; }, run);
-                       });
+                       [&] { step_trace_.cover_list([&] { return name; }, run); });
   if (const auto done = trail_.done())
     workplace_.activity.enqueued(text, trail_.last(), done);
   else
@@ -336,12 +334,13 @@ template <class Name, class Act>
 void Executor::compute(const std::string& node, const Name& name, const Act& act) {
   error_places_.within([&] { return std::string_view(node); },
                        [&] {
-                         step_trace_.cover(Span::Kind::kCompute, 1, name, act);
+                         step_trace_.cover(Span::Kind::kCompute, TraceRow::kOperators, name, act);
                          trail_.passed(action_, node);
                        });
 }
 
 void Executor::copy(const Site& site, const Instruction& instruction) {
+  step_trace_.works();
   const partitioner::Move& from = instruction.moves[0];
   const partitioner::Move& to = instruction.moves[1];
   // The update copies between parameters' accumulators, which have no rows.
@@ -364,6 +363,7 @@ void Executor::copy(const Site& site, const Instruction& instruction) {
 }
 
 void Executor::zero(const Site& site, int index) {
+  step_trace_.works();
   const TensorView each = view(site, index);
   workplace_.stream.fill_zero(each.data, each.bytes());
 }

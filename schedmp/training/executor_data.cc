@@ -51,6 +51,7 @@ std::vector<size_t> Executor::places_read(int64_t rows) const {
 
 // The rows of this part's share of the micro-batch, range by range.
 void Executor::read(const Site& site, const Instruction& instruction) {
+  step_trace_.works();
   TensorView to = view(site, instruction.local);
   const Local& each = local(site, instruction.local);
   KERF_CHECK(data_.dataset != nullptr, "no data set for {}", model_.value(each.value).name);

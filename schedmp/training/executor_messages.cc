@@ -6,6 +6,7 @@ namespace kerf::schedmp {
 
 using ops::TensorView;
 using runtime::Span;
+using runtime::TraceRow;
 
 size_t Executor::message_bytes(int route, int micro_batch) const {
   return partitioner::message_bytes(model_, plan_.routes[static_cast<size_t>(route)],
@@ -14,9 +15,14 @@ size_t Executor::message_bytes(int route, int micro_batch) const {
 
 void Executor::acquire(const Site& site, const Instruction& instruction) {
   runtime::Slot& slot = this->slot(instruction.route, site.micro_batch);
-  slot = mailbox_.acquire(instruction.route, site.micro_batch,
-                          message_bytes(instruction.route, site.micro_batch));
-  if (slot.writable != nullptr) workplace_.stream.wait(*slot.writable);
+  const int route = instruction.route;
+  step_trace_.cover(
+      Span::Kind::kWait, TraceRow::kWaits,
+      [&] { return "wait for a free slot for " + mailbox_.name_of(route, site.micro_batch); },
+      [&] {
+        slot = mailbox_.acquire(route, site.micro_batch, message_bytes(route, site.micro_batch));
+        if (slot.writable != nullptr) workplace_.stream.wait(*slot.writable);
+      });
 }
 
 void Executor::send(const Site& site, const Instruction& instruction) {
@@ -30,9 +36,11 @@ void Executor::send(const Site& site, const Instruction& instruction) {
     }
     mailbox_.commit(route, site.micro_batch, slot, instruction.retained);
   };
+  if (!instruction.moves.empty()) step_trace_.works();
   step_trace_.cover(
-      Span::Kind::kSend, 2, [&] { return "send " + mailbox_.name_of(route, site.micro_batch); },
-      pack, mailbox_.flow_of(route, site.micro_batch));
+      Span::Kind::kSend, TraceRow::kMessages,
+      [&] { return "send " + mailbox_.name_of(route, site.micro_batch); }, pack,
+      mailbox_.flow_of(route, site.micro_batch));
   if (!instruction.retained) slot = {};
 }
 
@@ -44,10 +52,15 @@ void Executor::retire(const Site& site, const Instruction& instruction) {
 
 void Executor::receive(const Site& site, const Instruction& instruction) {
   const int route = instruction.route;
-  const runtime::View message =
-      mailbox_.take(route, site.micro_batch, message_bytes(route, site.micro_batch));
-  held(route, site.micro_batch) = message;
-  if (message.ready != nullptr) workplace_.stream.wait(*message.ready);
+  runtime::View& message = held(route, site.micro_batch);
+  step_trace_.cover(
+      Span::Kind::kWait, TraceRow::kWaits,
+      [&] { return "wait for " + mailbox_.name_of(route, site.micro_batch); },
+      [&] {
+        message = mailbox_.take(route, site.micro_batch, message_bytes(route, site.micro_batch));
+        if (message.ready != nullptr) workplace_.stream.wait(*message.ready);
+      },
+      mailbox_.flow_of(route, site.micro_batch));
   if (site.micro_batch < 0) parameters_.changed();  // what homes publish is among the step's own
   const auto unpack = [&] {
     const std::byte* from = message.data;
@@ -60,8 +73,9 @@ void Executor::receive(const Site& site, const Instruction& instruction) {
       from += move.selection.bytes(samples(site.micro_batch));
     }
   };
+  if (!instruction.moves.empty()) step_trace_.works();
   step_trace_.cover(
-      Span::Kind::kReceive, 2,
+      Span::Kind::kReceive, TraceRow::kMessages,
       [&] { return "receive " + mailbox_.name_of(route, site.micro_batch); }, unpack,
       mailbox_.flow_of(route, site.micro_batch));
 }

@@ -43,6 +43,7 @@ void Executor::take_result_memory() {
 }
 
 void Executor::write(const Site& site, const Instruction& instruction) {
+  step_trace_.works();
   const ops::TensorView share = view(site, instruction.local);
   const auto& places = given_places_[site.part][static_cast<size_t>(instruction.local)];
   std::byte* to = given_memory_.get() + places[static_cast<size_t>(site.micro_batch)];

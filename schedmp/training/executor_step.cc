@@ -16,6 +16,7 @@ using partitioner::StepVector;
 // The loss's own entry, and that of right answers: of training, of the step vector, where what is
 // not finite is skipped by every update; else of the report.
 void Executor::report_loss(const Site& site, const Instruction& instruction) {
+  step_trace_.works();
   const LocalCall& call = call_of(site, instruction);
   double* loss = report_.data() + site.micro_batch;
   double* correct = report_.data() + micro_batches_;
@@ -41,6 +42,7 @@ double* Executor::entries(size_t part, int local) const {
 }
 
 void Executor::measure(const Site& site, const Instruction& instruction) {
+  step_trace_.works();
   double* entry = entries(site.part, part(site).step_share) + instruction.entry;
   if (local(site, instruction.local).kind != LocalKind::kStatistics)
     return bench_->add_squared_norm(view(site, instruction.local), entry);
@@ -52,6 +54,7 @@ void Executor::measure(const Site& site, const Instruction& instruction) {
 
 // Every sum goes up by number: micro-batches in order, and parameters in model order.
 void Executor::conclude(const Site& site, const Instruction& instruction) {
+  step_trace_.works();
   const auto size = static_cast<size_t>(step_vector_.size());
   runtime::launch(
       workplace_.stream,
@@ -68,11 +71,13 @@ ops::StepSays Executor::says(const Site& site) const {
 }
 
 void Executor::update(const Site& site, const Instruction& instruction) {
+  step_trace_.works();
   parameters_.update(site.part, instruction.local, view(site, instruction.other), says(site));
 }
 
 // What every micro-batch that was not empty says, in their order.
 void Executor::update_state(const Site& site, const Instruction& instruction) {
+  step_trace_.works();
   const TensorView& state = parameters_.view(site.part, instruction.local);
   for (int micro_batch = 0; micro_batch < micro_batches_; ++micro_batch)
     if (samples(micro_batch) > 0)

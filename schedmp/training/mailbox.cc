@@ -11,7 +11,6 @@
 namespace kerf::schedmp {
 
 using runtime::Clock;
-using runtime::Span;
 
 namespace {
 
@@ -28,10 +27,7 @@ class Waiting {
   }
   ~Waiting() {
     workplace_.activity.awaits_nothing();
-    const int64_t end = runtime::now_ns();
-    waited_ns_ += end - begin_;
-    if (workplace_.trace.on())
-      workplace_.trace.add({"wait for " + what_, Span::Kind::kWait, 3, begin_, end, 0});
+    waited_ns_ += runtime::now_ns() - begin_;
   }
   Waiting(const Waiting&) = delete;
 

@@ -1,5 +1,6 @@
 #include "schedmp/training/step_trace.h"
 
+#include <algorithm>
 #include <span>
 #include <utility>
 
@@ -12,6 +13,7 @@ void StepTrace::begin() {
   on_ = workplace_.trace.on();
   marks_ = 0;
   spans_.clear();
+  list_.reset();
   if (on_) timeline_->begin();
 }
 
@@ -25,6 +27,22 @@ size_t StepTrace::open(std::string name, runtime::Span::Kind kind, int lane, uin
   return spans_.size() - 1;
 }
 
+void StepTrace::open_list(std::string name) {
+  Marked& made = spans_.emplace_back();
+  made.span.name = std::move(name);
+  made.span.kind = runtime::Span::Kind::kCompute;
+  made.span.lane = runtime::TraceRow::kActions;
+  made.begin = kNotYet;
+  list_ = spans_.size() - 1;
+}
+
+void StepTrace::close_list() {
+  Marked& made = spans_[*list_];
+  list_.reset();
+  made.end = mark();
+  if (made.begin == kNotYet) made.begin = made.end;
+}
+
 size_t StepTrace::mark() {
   timeline_->mark();
   return marks_++;
@@ -36,6 +54,20 @@ void StepTrace::end() {
   for (Marked& each : spans_) {
     each.span.begin_ns = moments[each.begin];
     each.span.end_ns = moments[each.end];
+  }
+  add({runtime::TraceRow::kActions});
+  add({runtime::TraceRow::kMessages, runtime::TraceRow::kWaits});
+  add({runtime::TraceRow::kOperators});
+}
+
+// A wait that took no time is none.
+void StepTrace::add(const std::vector<int32_t>& lanes) {
+  constexpr int64_t kShortestWait = 1'000;
+  for (Marked& each : spans_) {
+    const runtime::Span& span = each.span;
+    if (std::find(lanes.begin(), lanes.end(), span.lane) == lanes.end()) continue;
+    if (span.kind == runtime::Span::Kind::kWait && span.end_ns - span.begin_ns < kShortestWait)
+      continue;
     workplace_.trace.add(std::move(each.span));
   }
 }

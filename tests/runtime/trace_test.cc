@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <limits>
+#include <map>
 
 #include "runtime/control.h"
 #include "runtime/file.h"
@@ -51,28 +52,53 @@ TEST_F(ChromeTrace, ShowsSpansInMicrosecondsFromTheFirst) {
 
 TEST_F(ChromeTrace, NamesWorkersAndRows) {
   const auto names = of_phase(events({{2, "worker 2", {{"a", Kind::kOther, 2, 0, 1, 0}}}}), "M");
-  ASSERT_EQ(names.size(), 3u);
+  ASSERT_EQ(names.size(), 4u);
   EXPECT_EQ(names[0]["name"], "process_name");
   EXPECT_EQ(names[0]["args"]["name"], "worker 2");
   EXPECT_EQ(names[1]["name"], "process_sort_index");
   EXPECT_EQ(names[2]["name"], "thread_name");
   EXPECT_EQ(names[2]["tid"], 2);
   EXPECT_EQ(names[2]["args"]["name"], "messages");
+  EXPECT_EQ(names[3]["name"], "thread_sort_index");
+  EXPECT_EQ(names[3]["args"]["sort_index"], 2);
 }
 
-TEST_F(ChromeTrace, DrawsAnArrowFromSendToReceive) {
-  const Json all = events({{0, "worker 0", {{"send x", Kind::kSend, 2, 1'000, 2'000, 77}}},
-                           {1, "worker 1", {{"receive x", Kind::kReceive, 2, 1'500, 3'000, 77}}}});
+TEST_F(ChromeTrace, ShowsWhatWasPredictedAboveWhatWasMeasured) {
+  const auto rows = of_phase(events({{0,
+                                      "worker 0",
+                                      {{"0F0", Kind::kCompute, TraceRow::kActions, 0, 1},
+                                       {"0F0", Kind::kOther, TraceRow::kPredicted, 0, 1}}}}),
+                             "M");
+  std::map<int, int> place;
+  for (const Json& row : rows)
+    if (row["name"] == "thread_sort_index") place[row["tid"]] = row["args"]["sort_index"];
+  EXPECT_LT(place.at(TraceRow::kPredicted), place.at(TraceRow::kActions));
+}
+
+TEST_F(ChromeTrace, DrawsAnArrowFromOneEndToTheOther) {
+  WorkerTrace from{0, "worker 0", {{"0F0", Kind::kCompute, TraceRow::kActions, 1'000, 2'000}}};
+  WorkerTrace to{1, "worker 1", {{"1F0", Kind::kCompute, TraceRow::kActions, 1'500, 3'000}}};
+  from.arrows = {{77, false, TraceRow::kActions, 1'900}};
+  to.arrows = {{77, true, TraceRow::kActions, 2'500}};
+  const Json all = events({from, to});
   const auto starts = of_phase(all, "s");
   const auto ends = of_phase(all, "f");
   ASSERT_EQ(starts.size(), 1u);
   ASSERT_EQ(ends.size(), 1u);
-  EXPECT_EQ(starts[0]["id"], ends[0]["id"]);
-  EXPECT_EQ(starts[0]["name"], ends[0]["name"]);
-  EXPECT_EQ(starts[0]["cat"], ends[0]["cat"]);
-  EXPECT_EQ(starts[0]["pid"], 0);
-  EXPECT_EQ(ends[0]["pid"], 1);
-  EXPECT_LE(starts[0]["ts"].get<double>(), ends[0]["ts"].get<double>());
+  EXPECT_EQ(starts[0].dump(),
+            R"({"ph":"s","name":"message","cat":"flow","id":"4d","pid":0,"tid":0,"ts":0.9})");
+  EXPECT_EQ(
+      ends[0].dump(),
+      R"({"ph":"f","bp":"e","name":"message","cat":"flow","id":"4d","pid":1,"tid":0,"ts":1.5})");
+}
+
+TEST_F(ChromeTrace, CountsBytes) {
+  WorkerTrace worker{2, "worker 2", {}};
+  worker.counters = {{"memory", {{1'000, 64}, {4'000, 128}}}};
+  const auto counts = of_phase(events({worker}), "C");
+  ASSERT_EQ(counts.size(), 2u);
+  EXPECT_EQ(counts[1].dump(),
+            R"({"ph":"C","name":"memory","pid":2,"ts":3.0,"args":{"bytes":128}})");
 }
 
 TEST_F(ChromeTrace, SurvivesNamesAndTimesFromStrangers) {

@@ -178,6 +178,22 @@ DeviceSpeed random_speed(int workers, Random& random) {
   return speed;
 }
 
+// Every message of the step, from a list that was not over to one that could not go on before.
+void expect_passages(const Model& model, const Plan& plan, const Timeline& timeline) {
+  int64_t messages = 0;
+  for (const auto& traffic : partitioner::predict_traffic(model, plan, plan.batch))
+    messages += traffic.messages;
+  EXPECT_EQ(std::ssize(timeline.passages), messages);
+  for (const Passage& each : timeline.passages) {
+    const Moment& sends = timeline.rows[static_cast<size_t>(each.from)].at(each.sent_in);
+    const Moment& takes = timeline.rows[static_cast<size_t>(each.to)].at(each.taken_in);
+    EXPECT_LE(each.sent, sends.end);
+    EXPECT_LE(each.sent, each.arrived);
+    EXPECT_LE(each.arrived, each.taken);
+    EXPECT_LE(each.taken, takes.end);
+  }
+}
+
 void expect_equal(const Model& model, const Plan& plan, const Schedule& schedule,
                   const DeviceSpeed& speed) {
   const auto parts = lower(model, plan);
@@ -189,6 +205,10 @@ void expect_equal(const Model& model, const Plan& plan, const Schedule& schedule
   for (int worker = 0; worker < schedule.workers(); ++worker) {
     EXPECT_NEAR(timeline->busy[static_cast<size_t>(worker)], paths.busy(worker), room);
     EXPECT_NEAR(timeline->copying[static_cast<size_t>(worker)], paths.copying(worker), room);
+    double in_lists = 0;
+    for (const Moment& moment : timeline->rows[static_cast<size_t>(worker)])
+      in_lists += moment.busy;
+    EXPECT_NEAR(in_lists, paths.busy(worker) + paths.copying(worker), room);
     size_t actions = 0;
     double before = 0;
     for (const Moment& moment : timeline->rows[static_cast<size_t>(worker)]) {
@@ -202,6 +222,7 @@ void expect_equal(const Model& model, const Plan& plan, const Schedule& schedule
     EXPECT_EQ(actions, std::ranges::count_if(schedule.rows[static_cast<size_t>(worker)],
                                              [](const Action& a) { return a.micro_batch >= 0; }));
   }
+  expect_passages(model, plan, *timeline);
 }
 
 TEST(SimulateOracle, TakesTheLongestPathOfWhatWaitsForWhat) {

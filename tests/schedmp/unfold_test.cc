@@ -325,6 +325,13 @@ TEST(ActionCosts, AreReadAsWritten) {
   EXPECT_EQ(costs.transfer, 2);
 }
 
+TEST(ActionCosts, WrittenReadBack) {
+  const ActionCosts costs{{{1, 2.0 / 3, 3e-5}, {0, 5, 1e300}}, 0.1};
+  const ActionCosts back = read_costs(write_costs(costs), "costs.json");
+  EXPECT_THAT(back.stages, ElementsAre(StageCosts{1, 2.0 / 3, 3e-5}, StageCosts{1e-6, 5, 1e6}));
+  EXPECT_EQ(back.transfer, 0.1);
+}
+
 TEST(ActionCosts, RefuseWhatIsNone) {
   for (const char* text : {"", "1", "1,1", "1,1,1,1,1", "1,1,x", "1,,1", "1,1,1,", "nan,1,1",
                            "inf,1,1", "0,1,1", "-1,1,1", "1,1,1,-1", "1e300,1,1", " 1,1,1"})
