@@ -93,11 +93,34 @@ void Svg::bow(Point from, Point to, double bulge, std::string_view style, std::s
       style, colour, from.x, from.y, x, from.y, x, to.y, to.x, to.y);
 }
 
+void Svg::arch(Point from, Point to, double rise, std::string_view style, std::string_view colour) {
+  const double end = to.y + (rise < 0 ? 7 : -7);
+  body_ += format(
+      "<path class=\"{}\" stroke=\"{}\" d=\"M {:.1f} {:.1f} C {:.1f} {:.1f} {:.1f} {:.1f} {:.1f} "
+      "{:.1f}\"/>\n",
+      style, colour, from.x, from.y, from.x, from.y - rise, to.x, end - rise, to.x, end);
+  body_ += format("<path d=\"M {:.1f} {:.1f} l -4.5 {} l 9 0 z\" fill=\"{}\"/>\n", to.x, to.y,
+                  rise < 0 ? 8 : -8, colour);
+}
+
+void Svg::line(std::span<const Point> points, std::string_view style, std::string_view colour) {
+  body_ += format("<polyline class=\"{}\" stroke=\"{}\" points=\"", style, colour);
+  for (const Point& each : points) body_ += format("{:.1f},{:.1f} ", each.x, each.y);
+  body_ += "\"/>\n";
+}
+
 void Svg::open_group(std::string_view tooltip) {
   body_ += format("<g><title>{}</title>\n", escape_xml(tooltip));
 }
 
 void Svg::close_group() { body_ += "</g>\n"; }
+
+std::string Svg::inset(double width, double height, std::string_view title) const {
+  return format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"{:.0f}\" height=\"{:.0f}\" "
+      "viewBox=\"0 0 {:.0f} {:.0f}\">\n<title>{}</title>\n{}</svg>\n",
+      width, height, width, height, escape_xml(title), body_);
+}
 
 std::string Svg::finish(double width, double height, std::string_view title) const {
   return format(

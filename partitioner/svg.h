@@ -2,6 +2,7 @@
 // and small. Belongs to one thread.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -27,11 +28,16 @@ class Svg {
   void curve(Point from, Point to, std::string_view style, std::string_view colour, bool arrow);
   // A curve that leaves to the left, bulges by `bulge` and arrives from the left.
   void bow(Point from, Point to, double bulge, std::string_view style, std::string_view colour);
+  // A curve that leaves upwards, or downwards where `rise` is negative, and arrives from there.
+  void arch(Point from, Point to, double rise, std::string_view style, std::string_view colour);
+  void line(std::span<const Point> points, std::string_view style, std::string_view colour);
   void open_group(std::string_view tooltip);
   void close_group();
 
   // The whole document.
   std::string finish(double width, double height, std::string_view title) const;
+  // For within a page, whose style sheet it goes by: with no ground of its own.
+  std::string inset(double width, double height, std::string_view title) const;
 
  private:
   std::string body_;

@@ -6,7 +6,9 @@
 #include "apps/kerf/commands.h"
 #include "apps/kerf/run_folder.h"
 #include "apps/report/json_fields.h"
+#include "apps/report/page.h"
 #include "apps/report/run_record.h"
+#include "runtime/error.h"
 #include "runtime/file.h"
 
 namespace kerf::apps {
@@ -17,16 +19,32 @@ constexpr size_t kMaxRecord = size_t{1} << 30;
 
 struct ReportCommand {
   std::string folder = "kerf-run";
+  std::string page;
   bool plan = false;
   bool json = false;
 
   int run() const;
+
+ private:
+  void write_page(const RunFolder& files, const RunRecord& record) const;
 };
+
+// A folder that cannot be written to is told all the same; a file that was asked for is missed.
+void ReportCommand::write_page(const RunFolder& files, const RunRecord& record) const {
+  const std::string text = report_page(record);
+  if (!page.empty()) return runtime::write_file_atomic(page, text);
+  try {
+    runtime::write_file_atomic(files.page(), text);
+  } catch (const Error& error) {
+    tell_notes({format("no page was written: {}; --page FILE writes it elsewhere", error.what())});
+  }
+}
 
 int ReportCommand::run() const {
   const RunFolder files(folder);
   const std::string origin = files.report().string();
   const RunRecord record = read_run_record(runtime::read_file(origin, kMaxRecord), origin);
+  if (!plan) write_page(files, record);
   answer(
       json,
       [&] {
@@ -46,15 +64,22 @@ int ReportCommand::run() const {
 
 void add_report_command(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand(
-      "report", "Tells what a run came to, as at its end, from the folder that it left.");
+      "report",
+      "Tells what a run came to, as at its end, from the folder that it left, and writes it "
+      "as a page for browsers.");
   auto state = std::make_shared<ReportCommand>();
   command->add_option("DIR", state->folder, "What kerf train --out named")->capture_default_str();
-  command->add_flag("--plan", state->plan, "Tell the plan that it ran instead");
+  CLI::Option* page = command
+                          ->add_option("--page", state->page,
+                                       "Where the page for browsers goes (default DIR/report.html)")
+                          ->type_name("FILE.html");
+  command->add_flag("--plan", state->plan, "Tell the plan that it ran instead")->excludes(page);
   add_json_flag(*command, state->json);
   command->footer(
       "Examples:\n"
       "  kerf report\n"
       "  kerf report runs/7 --plan\n"
+      "  kerf report runs/7 --page week.html\n"
       "  kerf report runs/7 --json");
   run_when_chosen(*command, chosen, state);
 }

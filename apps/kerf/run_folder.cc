@@ -66,6 +66,7 @@ void RunFolder::forget_earlier(const fs::path& schedule) const {
   };
   std::error_code absent;
   forget(report());
+  forget(page());
   forget(profile());  // a run without a trace has none
   if (!fs::equivalent(schedule, path_ / kScheduleFile, absent)) forget(path_ / kScheduleFile);
   if (!fs::equivalent(picture(), path_ / kPictureFile, absent)) forget(path_ / kPictureFile);
@@ -99,6 +100,7 @@ std::string RunFolder::text() const {
   line("profile", profile(), " (for kerf plan --profile or --from-run)");
   line("weights", weights());
   line("report", report());
+  line("page", page());
   return text;
 }
 

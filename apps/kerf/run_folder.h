@@ -2,6 +2,7 @@
 // from there. All of it is of one run: a run that fails leaves the folder as it was.
 //
 //   plan.json  plan.svg  schedule.txt  trace.json  profile.json  weights.safetensors  run.json
+//   report.html
 //
 // schedule.txt is there where the schedule came from a file.
 #pragma once
@@ -34,6 +35,7 @@ class RunFolder {
   std::filesystem::path profile() const { return path_ / kProfileFile; }
   std::filesystem::path weights() const { return path_ / "weights.safetensors"; }
   std::filesystem::path report() const { return path_ / "run.json"; }
+  std::filesystem::path page() const { return path_ / "report.html"; }
   const std::filesystem::path& path() const { return path_; }
 
   // One line for each file that is there.

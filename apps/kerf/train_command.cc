@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
@@ -16,13 +17,21 @@
 #include "apps/kerf/run_flags.h"
 #include "apps/kerf/run_folder.h"
 #include "apps/kerf/run_training.h"
+#include "apps/kerf/traced_run.h"
 #include "apps/report/json_fields.h"
+#include "apps/report/page.h"
 #include "runtime/error.h"
 #include "runtime/file.h"
+#include "schedmp/action_costs.h"
 
 namespace kerf::apps {
 
 namespace {
+
+bool can_hold_file(const std::filesystem::path& file) {
+  std::error_code absent;
+  return std::filesystem::is_directory(file.has_parent_path() ? file.parent_path() : ".", absent);
+}
 
 // Epochs that so many steps touch, at least one.
 int epochs_of(int64_t steps, int64_t per_epoch) {
@@ -39,6 +48,7 @@ struct TrainCommand {
   std::string plan_file;
   std::string out = "kerf-run";
   std::string picture;
+  std::string costs;  // a file to write
   std::optional<int64_t> steps;
   bool no_shuffle = false;
   bool no_test = false;
@@ -56,6 +66,11 @@ void TrainCommand::check() const {
   require(flags.epochs >= 1, "--epochs", format("{} is not at least 1", flags.epochs));
   require(!no_test || !learning.patience, "--early-stop",
           "it needs the tests; leave --no-test out");
+  require(costs.empty() || flags.trace_steps > 0, "--save-costs",
+          "it needs a trace; leave --trace-steps 0 out");
+  require(costs.empty() || steps.value_or(1) > 0, "--save-costs", "no step is no measurement");
+  require(costs.empty() || can_hold_file(costs), "--save-costs",
+          format("there is no folder for {}", costs));
 }
 
 // Steps or epochs, where both are given; a default is no limit beside --steps.
@@ -107,6 +122,9 @@ int TrainCommand::run() {
   const schedmp::Schedule schedule = fitting_schedule_of(plan_flags, planned);
   schedmp::TrainingOptions options = this->options(planned);
   const schedmp::OpenSplits data = open_data(RunKind::kTrain, planned, options);
+  require(costs.empty() || data.train->rows() >= options.batch, "--save-costs",
+          format("no step would have the {} of --batch: the data has {}", options.batch,
+                 plural(data.train->rows(), "row")));
   end_with_the_earlier(data.train->rows(), options);
 
   const RunFolder folder(out, picture);
@@ -119,15 +137,19 @@ int TrainCommand::run() {
   folder.keep(planned, schedule);
   schedmp::join_weights(planned.model, planned.plan, shares.path(), folder.weights(),
                         outcome.training->numbering());
-  const std::vector<runtime::WorkerTrace> traces = traces_of(outcome);
-  runtime::write_chrome_trace(folder.trace(), traces);
-  keep_profile(folder, planned, outcome, traces);
-  const RunRecord record = record_of(planned, outcome);
+  const TracedRun traced(planned, schedule, outcome);
+  runtime::write_chrome_trace(folder.trace(), traced.traces());
+  keep_profile(folder, planned, outcome, traced.traces());
+  RunRecord record = record_of(planned, outcome);
+  record.traced = traced.step();
+  record.untraced = traced.why_not();
+  runtime::write_file_atomic(folder.page(), report_page(record));
   runtime::write_file_atomic(folder.report(), write_run_record(record));
   answer(
       json, [&] { return to_json(record); },
       [&](bool colour) { return run_text(record, colour) + "\n" + folder.text(); });
   check_traffic(record);
+  if (!costs.empty()) runtime::write_file_atomic(costs, schedmp::write_costs(traced.costs()));
   return 0;
 }
 
@@ -153,6 +175,11 @@ void add_flags(CLI::App& command, TrainCommand& state) {
   command.add_option("--trace-steps", options.trace_steps, "Steps to keep a trace of")
       ->check(whole_number<int>())
       ->capture_default_str();
+  command
+      .add_option("--save-costs", state.costs,
+                  "Write what F, I and W of each stage and a message took in the traced steps, for "
+                  "kerf schedule --costs")
+      ->type_name("FILE.json");
   command.add_option("--out", state.out, "Folder for plan, trace, weights and report")
       ->capture_default_str();
   command.add_option("--picture", state.picture, "The picture of the cut (default DIR/plan.svg)")

@@ -160,6 +160,7 @@ std::string write_run_record(const RunRecord& record) {
 RunRecord read_run_record(const std::string& text, const std::string& origin) {
   RunRecord record;
   from_json(parse_json(text, origin), origin, record);
+  if (record.traced) check_traced(*record.traced, record.workers.size(), origin + ": traced");
   // The first version knew the prediction only, which was what it had proved.
   for (RunRecord::Worker& worker : record.workers)
     if (worker.proved_bytes < 0) worker.proved_bytes = worker.predicted_peak_bytes;

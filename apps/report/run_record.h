@@ -12,6 +12,7 @@
 
 #include "apps/report/asked_record.h"
 #include "apps/report/plan_record.h"
+#include "apps/report/traced_step.h"
 #include "runtime/resident_memory.h"
 
 namespace kerf::apps {
@@ -115,6 +116,8 @@ struct RunRecord {
   int64_t process_allowance_bytes = runtime::kProcessAllowance;
   Control control;
   std::vector<Route> routes;
+  std::optional<TracedStep> traced = std::nullopt;  // of training
+  std::string untraced = {};                        // where there is none: why
 
   std::optional<double> accuracy() const;  // of the weights that the run left
   // Of those: the last of evaluations, of which there is one, unless training stopped early.
@@ -241,6 +244,8 @@ void fields(Fields& f, RunRecord& run) {
   f.derived("counted", run.counted());
   f.derived("equal", run.equal());
   f("control", run.control);
+  f.newer("traced", run.traced);
+  f.newer("untraced", run.untraced);
 }
 
 }  // namespace kerf::apps

@@ -978,12 +978,13 @@ class Train(KerfTest):
         self.train("mlp", *SYNTHETIC, *BRIEFLY, "--schedule", schedule)
         self.assertTrue((self.folder / "run" / "schedule.txt").exists())
         self.train("mlp", *SYNTHETIC, *BRIEFLY, "--picture", self.folder / "cut.svg")
-        self.assertEqual(sorted(os.listdir(self.folder / "run")), ["plan.json", "profile.json", "run.json", "trace.json", "weights.safetensors"])
+        self.assertEqual(sorted(os.listdir(self.folder / "run")), ["plan.json", "profile.json", "report.html", "run.json", "trace.json",
+                                                                     "weights.safetensors"])
 
     def test_everything_promised_is_in_the_folder(self):
         report = self.train("lenet5", *SYNTHETIC, "--workers", 3, "--steps", 4)
         out = self.folder / "run"
-        self.assertEqual(sorted(os.listdir(out)), ["plan.json", "plan.svg", "profile.json", "run.json", "trace.json",
+        self.assertEqual(sorted(os.listdir(out)), ["plan.json", "plan.svg", "profile.json", "report.html", "run.json", "trace.json",
                                                    "weights.safetensors"])
         self.assertEqual(json.loads((out / "run.json").read_text()), report)
         self.assertEqual(len(report["losses"]), 4)
@@ -996,7 +997,7 @@ class Train(KerfTest):
         spans = [event for event in events["traceEvents"] if event["ph"] == "X"]
         self.assertEqual({event["args"]["step"] for event in spans}, {0, 1, 2, 3})
         for step in range(4):
-            self.assertEqual(len([event for event in spans if event["name"] == "0F3" and event["args"]["step"] == step]), 1)
+            self.assertEqual(len([event for event in spans if event["tid"] == 0 and event["name"] == "0F3" and event["args"]["step"] == step]), 1)
         weights = read_safetensors(out / "weights.safetensors")
         self.assertEqual(weights["conv1.weight"][0], [6, 1, 5, 5])
 

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "apps/profile_file.h"
+#include "apps/report/page.h"
 #include "apps/report/run_record.h"
 #include "partitioner/given_stages.h"
 #include "partitioner/graph_formats.h"
@@ -20,6 +21,7 @@
 #include "runtime/channel.h"
 #include "runtime/trace.h"
 #include "runtime/wire.h"
+#include "schedmp/action_costs.h"
 #include "schedmp/numbering.h"
 #include "schedmp/safetensors.h"
 #include "schedmp/schedule.h"
@@ -168,7 +170,15 @@ void read_stages_of_nodes(const std::string& bytes) {
 
 // And told, as `kerf report` does.
 void read_record(const std::string& bytes) {
-  run_text(apps::read_run_record(bytes, kOrigin), false);
+  const apps::RunRecord record = apps::read_run_record(bytes, kOrigin);
+  run_text(record, false);
+  report_page(record);
+}
+
+// Of actions: what is written of them reads back.
+void read_action_costs(const std::string& bytes) {
+  const schedmp::ActionCosts costs = schedmp::read_costs(bytes, kOrigin);
+  KERF_CHECK(schedmp::read_costs(write_costs(costs), kOrigin).stages == costs.stages);
 }
 
 // What was taken says again what arrived.
@@ -227,6 +237,7 @@ const std::vector<Reader>& readers() {
       {"pipedream", read_pipedream_graph, kMiB, 1024},
       {"costs", read_cost_graph, kMiB, 1024},
       {"stages", read_stages_of_nodes, kMiB, 1024},
+      {"actions", read_action_costs, kMiB, 1024},
       {"record", read_record, kMiB, 1024},
       // An element takes up to 360 bytes in memory for at least 62, a growing vector three times
       // that; of four types.

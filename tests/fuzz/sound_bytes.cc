@@ -8,6 +8,7 @@
 #include "runtime/file.h"
 #include "runtime/trace.h"
 #include "runtime/wire.h"
+#include "schedmp/action_costs.h"
 #include "schedmp/numbering.h"
 #include "schedmp/safetensors.h"
 #include "schedmp/schedules.h"
@@ -183,6 +184,9 @@ Sound measured_times() {
 Sound records() {
   apps::RunRecord record = sample_run_record();
   record.losses = {0.5, std::nullopt, 0.25};
+  apps::TracedStep& traced = record.traced.emplace();
+  traced.predicted_seconds = traced.measured_seconds = 0.5;
+  traced.workers = {{0, {.fill = 0.25}, {.drain = 0.25}, {{"0F0", true, {0, 0.25, 0.25}, {}}}}};
   return {{"small", write_run_record(record)}};
 }
 
@@ -237,6 +241,8 @@ std::map<std::string, std::string> sound_bytes(const std::string& reader) {
   if (reader == "stages")
     return {{"map", R"({"a": 0, "b": 1})"},
             {"plan", R"({"gap": 0, "assignment": {"a": 1, "b": 0}})"}};
+  if (reader == "actions")
+    return {{"small", schedmp::write_costs({{{1, 2, 3}, {0.5, 0.25, 0.125}}, 0.1})}};
   if (reader == "record") return records();
   if (reader == "messages") return messages();
   return {};

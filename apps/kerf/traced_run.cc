@@ -1,0 +1,95 @@
+#include "apps/kerf/traced_run.h"
+
+#include <set>
+#include <utility>
+
+#include "apps/report/measured_costs.h"
+#include "apps/report/trace_drawing.h"
+#include "partitioner/part.h"
+#include "runtime/error.h"
+
+namespace kerf::apps {
+
+namespace {
+
+constexpr int64_t kMostKept = 20'000;  // actions
+
+// Those whose rows are as many as were planned for.
+std::set<int64_t> full_steps(const Planned& planned, const Outcome& outcome) {
+  std::set<int64_t> full;
+  for (const schedmp::StepRecord& step : outcome.training->steps())
+    if (step.rows == planned.plan.batch) full.insert(step.step);
+  return full;
+}
+
+std::string why_no_step(const Outcome& outcome, const std::vector<runtime::WorkerTrace>& traces) {
+  bool traced = false;
+  for (const runtime::WorkerTrace& each : traces) traced = traced || !each.spans.empty();
+  if (!traced) return "no step was traced: train with --trace-steps 2 or more";
+  for (const runtime::WorkerInfo& info : outcome.driven.crew)
+    if (info.spans_lost > 0)
+      return "the trace had no room for all actions of a step: train with fewer --micro-batches";
+  return "no traced step had as many rows as --batch: train with fewer, or on more data";
+}
+
+std::vector<schedmp::RegionUse> uses_of(const std::vector<partitioner::Part>& parts,
+                                        const schedmp::Schedule& schedule) {
+  std::vector<schedmp::RegionUse> uses;
+  for (int worker = 0; worker < schedule.workers(); ++worker)
+    uses.push_back(region_use(schedmp::parts_of(parts, worker),
+                              schedmp::list_runs_of(schedule.rows[static_cast<size_t>(worker)]),
+                              schedule.micro_batches));
+  return uses;
+}
+
+}  // namespace
+
+TracedRun::TracedRun(const Planned& planned, const schedmp::Schedule& schedule,
+                     const Outcome& outcome)
+    : schedule_(schedule), shown_(shown_actions(schedule)), traces_(traces_of(outcome)) {
+  join_lists(traces_);
+  draw_messages(traces_);
+  const auto steps = whole_steps(traces_, shown_, full_steps(planned, outcome));
+  if (steps.empty())
+    why_not_ = why_no_step(outcome, traces_);
+  else
+    measure(planned, outcome, steps);
+}
+
+// `steps` are of the spans that are there; what is drawn over them comes last.
+void TracedRun::measure(const Planned& planned, const Outcome& outcome,
+                        const std::vector<StepSpans>& steps) {
+  costs_ = measured_costs(schedule_, shown_, steps);
+  const partitioner::Plan& plan = planned.plan;
+  const auto parts = partitioner::lower(planned.model, plan,
+                                        {.threads = planned.setting.threads,
+                                         .devices = planned.setting.devices,
+                                         .in_parallel = true});
+  const auto timeline = schedmp::simulate(planned.model, plan, parts, schedule_,
+                                          partitioner::request_of_plan(plan).speed);
+  KERF_CHECK(timeline.has_value(), "a schedule that ran waits for ever as simulated");
+  const ShownTimeline predicted = shown(*timeline);
+  const UsedMemory memory{uses_of(parts, schedule_), outcome.training->verdict().peak_bytes};
+  for (const StepSpans& each : steps)
+    draw_memory(traces_, memory, predicted.place, "memory", measured_rows(each, shown_),
+                each.begin_ns());
+  const StepSpans& median = steps[median_step(steps, shown_)];
+  if (schedule_.actions() <= kMostKept)
+    step_ = traced_step(schedule_, partitioner::stage_graph_of(planned.model, plan), predicted.rows,
+                        measured_rows(median, shown_), median.step);
+  else
+    why_not_ = format("a step of more than {} actions is not kept; its trace is", kMostKept);
+  draw_memory(traces_, memory, predicted.place, "memory, predicted", predicted.rows,
+              median.begin_ns());
+  const PredictedStep drawn{*timeline, median.step, median.begin_ns()};
+  draw_predicted(traces_, drawn);
+}
+
+const schedmp::ActionCosts& TracedRun::costs() const {
+  if (!costs_)
+    throw Error(ErrorCode::kUnavailable, format("nothing was measured: {}", why_not_),
+                "--save-costs");
+  return *costs_;
+}
+
+}  // namespace kerf::apps

@@ -1,0 +1,114 @@
+#include "apps/report/measured_costs.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+
+namespace kerf::apps {
+
+using runtime::Span;
+using schedmp::Action;
+using schedmp::ActionKind;
+using schedmp::Moment;
+
+namespace {
+
+double seconds_between(int64_t begin_ns, int64_t end_ns) {
+  return static_cast<double>(end_ns - begin_ns) * 1e-9;
+}
+
+// 0 of nothing.
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// Of the gradients that an action's operators compute, what goes into those of inputs.
+double share_of_inputs(const StepSpans::OfWorker& worker, const Span& action) {
+  double inputs = 0, weights = 0;
+  const auto first = std::lower_bound(
+      worker.operators.begin(), worker.operators.end(), action.begin_ns,
+      [](const Span* span, int64_t begin_ns) { return span->begin_ns < begin_ns; });
+  for (auto each = first; each != worker.operators.end() && (*each)->end_ns <= action.end_ns;
+       ++each) {
+    const double seconds = seconds_between((*each)->begin_ns, (*each)->end_ns);
+    if (std::string_view((*each)->name).ends_with(" input gradient")) inputs += seconds;
+    if (std::string_view((*each)->name).ends_with(" weight gradient")) weights += seconds;
+  }
+  return inputs + weights > 0 ? inputs / (inputs + weights) : 0.5;
+}
+
+// What was measured of a stage's actions.
+struct OfStage {
+  std::vector<double> forward, input_gradient, weight_gradient;
+
+  void add(const Moment& moment, const StepSpans::OfWorker& worker, const Span& span) {
+    if (moment.action.kind == ActionKind::kForward) forward.push_back(moment.busy);
+    if (moment.action.kind == ActionKind::kInputGradient) input_gradient.push_back(moment.busy);
+    if (moment.action.kind == ActionKind::kWeightGradient) weight_gradient.push_back(moment.busy);
+    if (moment.action.kind != ActionKind::kBackward) return;
+    const double inputs = share_of_inputs(worker, span);
+    input_gradient.push_back(moment.busy * inputs);
+    weight_gradient.push_back(moment.busy * (1 - inputs));
+  }
+};
+
+struct Message {
+  int from = -1;
+  int to = -1;
+  int64_t sent_ns = 0;
+  int64_t taken_ns = 0;
+  int64_t awaited_from_ns = INT64_MAX;
+};
+
+double transfer_of(const std::vector<StepSpans>& steps) {
+  std::map<uint64_t, Message> messages;
+  for (const StepSpans& step : steps)
+    for (size_t worker = 0; worker < step.workers.size(); ++worker) {
+      const StepSpans::OfWorker& of = step.workers[worker];
+      for (const Span* span : of.messages) {
+        if (span->flow == 0) continue;
+        Message& message = messages[span->flow];
+        const bool sends = span->kind == Span::Kind::kSend;
+        (sends ? message.from : message.to) = static_cast<int>(worker);
+        (sends ? message.sent_ns : message.taken_ns) = sends ? span->end_ns : span->begin_ns;
+      }
+      for (const Span* span : of.waits)
+        if (span->flow != 0) messages[span->flow].awaited_from_ns = span->begin_ns;
+    }
+  std::vector<double> awaited, others;
+  for (const auto& [flow, each] : messages) {
+    if (each.from < 0 || each.to < 0 || each.from == each.to) continue;
+    const double seconds = std::max(0.0, seconds_between(each.sent_ns, each.taken_ns));
+    (each.awaited_from_ns < each.sent_ns ? awaited : others).push_back(seconds);
+  }
+  if (!awaited.empty()) return median(std::move(awaited));
+  return others.empty() ? 0 : *std::min_element(others.begin(), others.end());
+}
+
+}  // namespace
+
+schedmp::ActionCosts measured_costs(const schedmp::Schedule& schedule,
+                                    const std::vector<std::vector<Action>>& shown,
+                                    const std::vector<StepSpans>& steps) {
+  std::vector<OfStage> stages(schedule.groups.size());
+  for (const StepSpans& step : steps) {
+    const auto rows = measured_rows(step, shown);
+    for (size_t worker = 0; worker < rows.size(); ++worker)
+      for (size_t i = 0; i < rows[worker].size(); ++i) {
+        const Moment& each = rows[worker][i];
+        stages[static_cast<size_t>(each.action.stage)].add(each, step.workers[worker],
+                                                           *step.workers[worker].actions[i]);
+      }
+  }
+  schedmp::ActionCosts costs;
+  for (OfStage& each : stages)
+    costs.stages.push_back({median(std::move(each.forward)), median(std::move(each.input_gradient)),
+                            median(std::move(each.weight_gradient))});
+  costs.transfer = transfer_of(steps);
+  return costs;
+}
+
+}  // namespace kerf::apps

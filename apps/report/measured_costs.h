@@ -1,0 +1,19 @@
+// What the actions of a run took, as costs that `kerf schedule --costs` reads. Pure function.
+#pragma once
+
+#include <vector>
+
+#include "apps/report/step_spans.h"
+#include "schedmp/unfold.h"
+
+namespace kerf::apps {
+
+// Seconds: of each stage the median F, I and W over these steps and all workers of the stage, less
+// what they wait; of a B that goes at once, I and W as its operators share it. COMM is the median
+// of messages between workers, from when they were sent to when a receiver that was waiting had
+// them; where none ever waited, the least of all, which took no longer.
+schedmp::ActionCosts measured_costs(const schedmp::Schedule& schedule,
+                                    const std::vector<std::vector<schedmp::Action>>& shown,
+                                    const std::vector<StepSpans>& steps);
+
+}  // namespace kerf::apps
