@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string_view>
+#include <utility>
 
 namespace kerf::apps {
 
@@ -61,9 +62,13 @@ struct Message {
   int64_t sent_ns = 0;
   int64_t taken_ns = 0;
   int64_t awaited_from_ns = INT64_MAX;
+
+  bool between_workers() const { return from >= 0 && to >= 0 && from != to; }
+  bool awaited() const { return awaited_from_ns < sent_ns; }
+  double seconds() const { return seconds_between(sent_ns, taken_ns); }
 };
 
-double transfer_of(const std::vector<StepSpans>& steps) {
+std::vector<Message> messages_between_workers(const std::vector<StepSpans>& steps) {
   std::map<uint64_t, Message> messages;
   for (const StepSpans& step : steps)
     for (size_t worker = 0; worker < step.workers.size(); ++worker) {
@@ -73,19 +78,37 @@ double transfer_of(const std::vector<StepSpans>& steps) {
         Message& message = messages[span->flow];
         const bool sends = span->kind == Span::Kind::kSend;
         (sends ? message.from : message.to) = static_cast<int>(worker);
-        (sends ? message.sent_ns : message.taken_ns) = sends ? span->end_ns : span->begin_ns;
+        (sends ? message.sent_ns : message.taken_ns) = span->begin_ns;
       }
       for (const Span* span : of.waits)
         if (span->flow != 0) messages[span->flow].awaited_from_ns = span->begin_ns;
     }
-  std::vector<double> awaited, others;
-  for (const auto& [flow, each] : messages) {
-    if (each.from < 0 || each.to < 0 || each.from == each.to) continue;
-    const double seconds = std::max(0.0, seconds_between(each.sent_ns, each.taken_ns));
-    (each.awaited_from_ns < each.sent_ns ? awaited : others).push_back(seconds);
+  std::vector<Message> all;
+  for (const auto& [flow, each] : messages)
+    if (each.between_workers()) all.push_back(each);
+  return all;
+}
+
+// Clocks of two workers are aligned to some tens of microseconds: what one direction gains by that
+// the other loses.
+double transfer_of(const std::vector<StepSpans>& steps) {
+  const std::vector<Message> messages = messages_between_workers(steps);
+  std::map<std::pair<int, int>, std::vector<double>> awaited;  // by sender and receiver
+  double least = 0;
+  for (size_t i = 0; i < messages.size(); ++i) {
+    least = i == 0 ? messages[i].seconds() : std::min(least, messages[i].seconds());
+    if (messages[i].awaited())
+      awaited[{messages[i].from, messages[i].to}].push_back(messages[i].seconds());
   }
-  if (!awaited.empty()) return median(std::move(awaited));
-  return others.empty() ? 0 : *std::min_element(others.begin(), others.end());
+  std::vector<double> pairs;
+  for (const auto& [way, there] : awaited) {
+    const auto back = awaited.find({way.second, way.first});
+    if (back == awaited.end())
+      pairs.push_back(median(there));
+    else if (way.first < way.second)
+      pairs.push_back((median(there) + median(back->second)) / 2);
+  }
+  return std::max(0.0, pairs.empty() ? least : median(std::move(pairs)));
 }
 
 }  // namespace

@@ -10,8 +10,9 @@ namespace kerf::apps {
 
 // Seconds: of each stage the median F, I and W over these steps and all workers of the stage, less
 // what they wait; of a B that goes at once, I and W as its operators share it. COMM is the median
-// of messages between workers, from when they were sent to when a receiver that was waiting had
-// them; where none ever waited, the least of all, which took no longer.
+// of messages between two workers, from when they were sent to when a receiver that was waiting had
+// them, there and back; of all pairs the median. Where none ever waited, the least of all messages,
+// which took no longer.
 schedmp::ActionCosts measured_costs(const schedmp::Schedule& schedule,
                                     const std::vector<std::vector<schedmp::Action>>& shown,
                                     const std::vector<StepSpans>& steps);

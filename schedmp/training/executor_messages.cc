@@ -34,12 +34,17 @@ void Executor::send(const Site& site, const Instruction& instruction) {
       bench_->pack(move.selection, view(site, move.local), to, samples(site.micro_batch));
       to += move.selection.bytes(samples(site.micro_batch));
     }
-    mailbox_.commit(route, site.micro_batch, slot, instruction.retained);
   };
-  if (!instruction.moves.empty()) step_trace_.works();
+  if (!instruction.moves.empty()) {
+    step_trace_.works();
+    step_trace_.cover(
+        Span::Kind::kOther, TraceRow::kMessages,
+        [&] { return "pack " + mailbox_.name_of(route, site.micro_batch); }, pack);
+  }
   step_trace_.cover(
       Span::Kind::kSend, TraceRow::kMessages,
-      [&] { return "send " + mailbox_.name_of(route, site.micro_batch); }, pack,
+      [&] { return "send " + mailbox_.name_of(route, site.micro_batch); },
+      [&] { mailbox_.commit(route, site.micro_batch, slot, instruction.retained); },
       mailbox_.flow_of(route, site.micro_batch));
   if (!instruction.retained) slot = {};
 }

@@ -125,7 +125,21 @@ TEST(MeasuredCosts, AreBusySecondsAndWhatAMessageTakes) {
   EXPECT_NEAR(costs.stages[0].input_gradient, 0.015 * 3 / 4, 1e-12);
   EXPECT_NEAR(costs.stages[0].weight_gradient, 0.015 / 4, 1e-12);
   EXPECT_NEAR(costs.stages[1].input_gradient, 0.007, 1e-12) << "without operators to go by, half";
-  EXPECT_DOUBLE_EQ(costs.transfer, 0.003) << "x was awaited; y lay there";
+  EXPECT_DOUBLE_EQ(costs.transfer, 0.004) << "x was awaited; y lay there";
+}
+
+TEST(MeasuredCosts, ClocksThatAreAskewCancelOut) {
+  const auto shown = shown_actions(kTwoWorkers);
+  const auto transfer = [&](int64_t askew) {
+    auto traces = step_of_two();
+    traces[0].spans.push_back(span("wait for y", Kind::kWait, TraceRow::kWaits, 40, 45, 2));
+    runtime::shift(traces[1].spans, askew * kMs);
+    traces = joined(std::move(traces));
+    return measured_costs(kTwoWorkers, shown, whole_steps(traces, shown, {3})).transfer;
+  };
+  EXPECT_DOUBLE_EQ(transfer(0), 0.003) << "4 there, 2 back";
+  EXPECT_DOUBLE_EQ(transfer(2), 0.003);
+  EXPECT_DOUBLE_EQ(transfer(-1), 0.003);
 }
 
 TEST(TraceDrawing, ArrowsGoFromActionToAction) {
