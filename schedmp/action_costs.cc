@@ -77,14 +77,16 @@ ActionCosts read_costs(const std::string& text, const std::string& origin) {
 }
 
 std::string write_costs(const ActionCosts& costs) {
-  const auto readable = [](double cost) { return std::clamp(cost, kLeastCost, kMostCost); };
+  const auto readable = [](double cost) {
+    return cost > 0 ? std::clamp(cost, kLeastCost, kMostCost) : 0;
+  };
   Json stages = Json::array();
   for (const StageCosts& each : costs.stages)
     stages.push_back({{"F", readable(each.forward)},
                       {"I", readable(each.input_gradient)},
                       {"W", readable(each.weight_gradient)}});
   const Json json{{"kerf_costs", kCostsVersion},
-                  {"COMM", std::clamp(costs.transfer, 0.0, kMostCost)},
+                  {"COMM", readable(costs.transfer)},
                   {"stages", std::move(stages)}};
   return json_text(json, 1) + "\n";
 }

@@ -1,5 +1,7 @@
 #include "schedmp/check_transfers.h"
 
+#include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -91,8 +93,40 @@ class RowTransfers {
 
 }  // namespace
 
+namespace {
+
+// By stage that sends, or receives: the micro-batches in their order.
+using Orders = std::map<int, std::vector<int>>;
+
+Orders orders_of(const Schedule& schedule, ActionKind kind) {
+  Orders orders;
+  for (const std::vector<Action>& row : schedule.rows)
+    for (const Action& action : row)
+      if (action.kind == kind) orders[action.stage].push_back(action.micro_batch);
+  return orders;
+}
+
+// Messages have no names on their way: what is sent first is received first.
+void check_same_order(const Schedule& schedule, const Direction& direction, Problems& problems) {
+  Orders received = orders_of(schedule, direction.receive);
+  for (const auto& [stage, sent] : orders_of(schedule, direction.send)) {
+    const std::vector<int>& there = received[stage + direction.step];
+    for (size_t i = 0; i < std::min(sent.size(), there.size()); ++i) {
+      if (sent[i] == there[i]) continue;
+      problems.add("{} would get what {} sends: both ends have one order",
+                   to_string(Action{stage + direction.step, direction.receive, there[i]}),
+                   to_string(Action{stage, direction.send, sent[i]}));
+      break;
+    }
+  }
+}
+
+}  // namespace
+
 std::vector<std::string> check_transfers(const Schedule& schedule) {
   Problems problems;
+  for (const Direction* direction : {&kValues, &kGradients})
+    check_same_order(schedule, *direction, problems);
   for (int worker = 0; worker < schedule.workers(); ++worker)
     for (const Direction* direction : {&kValues, &kGradients})
       RowTransfers(schedule, worker, *direction, problems).run();

@@ -1,5 +1,6 @@
 // Whether the transfers that rows name (Schedule::transfers) are those that their computing needs,
-// each once, sent after it is made and received before it is read. Pure function.
+// each once, sent after it is made and received before it is read, and in one order at both ends.
+// Pure function.
 #pragma once
 
 #include <string>

@@ -11,7 +11,10 @@ Lanes::Lanes(const Schedule& schedule, const partitioner::StageGraph& graph, dou
     : schedule_(schedule), transfer_(transfer), buffering_(buffering) {
   for (auto* sides : {&in_, &out_})
     for (auto& of_group : *sides) of_group.resize(schedule.groups.size());
+  sums_in_.resize(schedule.groups.size());
+  sums_out_.resize(schedule.groups.size());
   for (int replica = 0; replica < schedule.replicas; ++replica) add_all(graph, replica);
+  add_sums();
   messages_.resize(lanes_.size() * at(schedule.micro_batches));
 }
 
@@ -19,8 +22,13 @@ void Lanes::add_all(const partitioner::StageGraph& graph, int replica) {
   const int stages = schedule_.stages();
   const int first = replica * stages;
   const auto add_from = [&](const std::vector<int>& others, int stage, bool gradient) {
-    for (const int other : others)
-      if (other < stages) add(first + other, first + stage, gradient);
+    for (const int other : others) {
+      if (other >= stages) continue;
+      const int lane = add(first + other, first + stage);
+      lanes_.back().gradient = gradient;
+      in_[gradient][at(first + stage)].push_back(lane);
+      out_[gradient][at(first + other)].push_back(lane);
+    }
   };
   for (int stage = 0; stage < std::min(stages, graph.stages()); ++stage) {
     add_from(graph.reads[at(stage)], stage, false);
@@ -28,21 +36,31 @@ void Lanes::add_all(const partitioner::StageGraph& graph, int replica) {
   }
 }
 
-void Lanes::add(int from, int to, bool gradient) {
+void Lanes::add_sums() {
+  const auto groups = static_cast<int>(schedule_.groups.size());
+  for (int from = 0; from < groups; ++from)
+    for (int to = from % schedule_.stages(); to < groups; to += schedule_.stages()) {
+      if (from == to) continue;
+      const int lane = add(from, to);
+      lanes_.back().sum = true;
+      sums_out_[at(from)].push_back(lane);
+      sums_in_[at(to)].push_back(lane);
+    }
+}
+
+int Lanes::add(int from, int to) {
   const std::vector<int>& senders = schedule_.groups[at(from)];
   const std::vector<int>& receivers = schedule_.groups[at(to)];
-  const bool local = std::find_first_of(senders.begin(), senders.end(), receivers.begin(),
-                                        receivers.end()) != senders.end();
-  in_[gradient][at(to)].push_back(count());
-  out_[gradient][at(from)].push_back(count());
-  lanes_.push_back({from,
-                    to,
-                    gradient,
-                    local,
-                    static_cast<int>(senders.size()),
-                    static_cast<int>(receivers.size()),
-                    std::vector<int>(senders.size()),
-                    {}});
+  Lane lane;
+  lane.from = from;
+  lane.to = to;
+  lane.local = std::find_first_of(senders.begin(), senders.end(), receivers.begin(),
+                                  receivers.end()) != senders.end();
+  lane.senders = static_cast<int>(senders.size());
+  lane.receivers = static_cast<int>(receivers.size());
+  lane.sent.resize(senders.size());
+  lanes_.push_back(std::move(lane));
+  return count() - 1;
 }
 
 std::optional<double> Lanes::meet(const Lane& lane, const Message& message) const {
@@ -60,7 +78,7 @@ std::optional<double> Lanes::send(int number, int micro_batch, int worker, doubl
     }
     return meet(lane, message);
   }
-  if (counts()) {
+  if (counts(lane)) {
     const std::vector<int>& group = schedule_.groups[at(lane.from)];
     int& sent = lane.sent[at(
         static_cast<int>(std::find(group.begin(), group.end(), worker) - group.begin()))];
@@ -87,7 +105,7 @@ std::optional<double> Lanes::receive(int number, int micro_batch, double now, bo
   if (message.senders < lane.senders) return std::nullopt;
   now = std::max(now, message.time);
   message.taken = std::max(message.taken, now);
-  if (++message.receivers == lane.receivers && counts()) lane.freed.push_back(message.taken);
+  if (++message.receivers == lane.receivers && counts(lane)) lane.freed.push_back(message.taken);
   return now;
 }
 

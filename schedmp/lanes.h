@@ -26,6 +26,11 @@ class Lanes {
   int to(int lane) const { return of(lane).to; }
   bool is_gradient(int lane) const { return of(lane).gradient; }
   bool is_local(int lane) const { return of(lane).local; }
+  bool is_sum(int lane) const { return of(lane).sum; }
+  // By group, where stages have replicas: what its REDUCE_GRAD sends to the stage's others, once a
+  // step, and its update takes up from them. Nobody waits to send it.
+  const std::vector<int>& sums_out(size_t group) const { return sums_out_[group]; }
+  const std::vector<int>& sums_in(size_t group) const { return sums_in_[group]; }
   // By group: the lanes that its forwards take up and send on, or those of its input gradients.
   const std::vector<int>& in(size_t group, bool gradient) const { return in_[gradient][group]; }
   const std::vector<int>& out(size_t group, bool gradient) const { return out_[gradient][group]; }
@@ -43,6 +48,7 @@ class Lanes {
     int to = 0;
     bool gradient = false;
     bool local = false;  // some worker is at both ends
+    bool sum = false;    // of gradients of weights, to another replica
     int senders = 0;
     int receivers = 0;
     std::vector<int> sent;      // by member of the sending group: messages
@@ -62,11 +68,13 @@ class Lanes {
   }
   Message& message(int lane, int micro_batch) { return messages_[index(lane, micro_batch)]; }
   void add_all(const partitioner::StageGraph& graph, int replica);
-  void add(int from, int to, bool gradient);
+  void add_sums();
+  // Its number.
+  int add(int from, int to);
   bool meets(const Lane& lane) const {
-    return buffering_.messages == Buffering::kRendezvous && !lane.local;
+    return buffering_.messages == Buffering::kRendezvous && !lane.local && !lane.sum;
   }
-  bool counts() const { return buffering_.messages > 0; }
+  bool counts(const Lane& lane) const { return buffering_.messages > 0 && !lane.sum; }
   std::optional<double> meet(const Lane& lane, const Message& message) const;
 
   const Schedule& schedule_;
@@ -74,6 +82,7 @@ class Lanes {
   Buffering buffering_;
   std::vector<Lane> lanes_;
   std::array<std::vector<std::vector<int>>, 2> in_, out_;  // by whether of gradients, by group
+  std::vector<std::vector<int>> sums_in_, sums_out_;       // by group
   std::vector<Message> messages_;                          // by lane, by micro-batch
 };
 

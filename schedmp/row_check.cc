@@ -13,8 +13,9 @@ struct Progress {
   std::vector<bool> forward, input_gradient, weight_gradient, recomputed, offloaded;
   int next_weight_gradient = 0;  // the lowest that may come, among those of the replica
   int weight_gradients = 0;
-  int reduced = 0;  // micro-batches whose gradients are, at least
-  int updated = 0;  // likewise
+  int reduced = 0;      // micro-batches whose gradients are, at least
+  int updated = 0;      // likewise
+  bool summed = false;  // REDUCE_GRAD of the step was there
   bool over = false;
 
   Progress(int of_replica, int micro_batches)
@@ -30,35 +31,28 @@ struct Progress {
 class Shares {
  public:
   explicit Shares(const Schedule& schedule)
-      : up_to_(static_cast<size_t>(schedule.replicas)),
-        next_(static_cast<size_t>(schedule.micro_batches)) {
-    std::vector<int> count(up_to_.size());
-    for (int mb = 0; mb < schedule.micro_batches; ++mb) {
-      ++count[static_cast<size_t>(schedule.replica(mb))];
-      for (size_t replica = 0; replica < count.size(); ++replica)
-        up_to_[replica].push_back(count[replica]);
-    }
-    std::vector<int> later(count.size(), schedule.micro_batches);
-    for (int mb = schedule.micro_batches; mb-- > 0;) {
-      int& last = later[static_cast<size_t>(schedule.replica(mb))];
-      next_[static_cast<size_t>(mb)] = std::exchange(last, mb);
-    }
-    firsts_ = later;
+      : counts_(static_cast<size_t>(schedule.replicas)),
+        up_to_(static_cast<size_t>(schedule.micro_batches)),
+        next_(up_to_.size()),
+        firsts_(counts_.size(), schedule.micro_batches) {
+    for (int mb = 0; mb < schedule.micro_batches; ++mb)
+      up_to_[static_cast<size_t>(mb)] = ++counts_[static_cast<size_t>(schedule.replica(mb))];
+    for (int mb = schedule.micro_batches; mb-- > 0;)
+      next_[static_cast<size_t>(mb)] =
+          std::exchange(firsts_[static_cast<size_t>(schedule.replica(mb))], mb);
   }
 
-  int count(int replica) const { return up_to_[static_cast<size_t>(replica)].back(); }
-  // How many of the replica's are no later than this one.
-  int up_to(int replica, int micro_batch) const {
-    return up_to_[static_cast<size_t>(replica)][static_cast<size_t>(micro_batch)];
-  }
+  int count(int replica) const { return counts_[static_cast<size_t>(replica)]; }
+  // How many of its replica's are no later than this one.
+  int up_to(int micro_batch) const { return up_to_[static_cast<size_t>(micro_batch)]; }
   int first(int replica) const { return firsts_[static_cast<size_t>(replica)]; }
   // Behind it the next of its replica.
   int next(int micro_batch) const { return next_[static_cast<size_t>(micro_batch)]; }
 
  private:
-  std::vector<std::vector<int>> up_to_;  // by replica, by micro-batch
-  std::vector<int> next_;                // by micro-batch
-  std::vector<int> firsts_;              // by replica
+  std::vector<int> counts_;        // by replica
+  std::vector<int> up_to_, next_;  // by micro-batch
+  std::vector<int> firsts_;        // by replica
 };
 
 class RowCheck {
@@ -202,8 +196,10 @@ class RowCheck {
 
   // Of how many of its micro-batches it takes the gradients, if they are there and no others.
   int taken(const Action& action, const Progress& progress) {
+    if (action.micro_batch >= 0 && schedule_.replicas > 1)
+      problem(action, "stages with replicas have one update, at the end, and it names none");
     const int count = action.micro_batch < 0 ? shares_.count(progress.replica)
-                                             : shares_.up_to(progress.replica, action.micro_batch);
+                                             : shares_.up_to(action.micro_batch);
     if (progress.weight_gradients < count)
       problem(action, "comes before every weight gradient is there");
     if (progress.weight_gradients > count)
@@ -214,13 +210,18 @@ class RowCheck {
   // It may be left out: then the update begins with it.
   void take_reduction(const Action& action, Progress& progress) {
     const int count = taken(action, progress);
-    if (count <= progress.reduced && count > 0) problem(action, "stands twice");
+    if (progress.summed || (count <= progress.reduced && count > 0))
+      problem(action, "stands twice");
+    if (count <= progress.updated && count > 0) problem(action, "comes after the update");
     progress.reduced = count;
+    progress.summed = action.micro_batch < 0;
   }
 
   void take_update(const Action& action, Progress& progress) {
     const int count = taken(action, progress);
     if (progress.over || (count <= progress.updated && count > 0)) problem(action, "stands twice");
+    if (schedule_.replicas > 1 && !progress.summed)
+      problem(action, "needs a REDUCE_GRAD before it: the stage has replicas");
     if (action.micro_batch < 0 && progress.updated > 0 && !progress.over)
       problem(action, "names no micro-batch, as the stage's updates before it do");
     progress.updated = count;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "runtime/error.h"
 #include "runtime/format.h"
 
 namespace kerf::schedmp {
@@ -47,6 +48,8 @@ Schedule unrolled(const Schedule& endless, int periods) {
   Schedule schedule = endless;
   schedule.prologue.clear();
   schedule.epilogue.clear();
+  KERF_CHECK(periods >= 1 && periods <= (1 << 30) / endless.micro_batches, "{} periods of {}",
+             periods, endless.micro_batches);
   schedule.micro_batches = periods * endless.micro_batches;
   for (size_t worker = 0; worker < endless.rows.size(); ++worker) {
     std::vector<Action>& row = schedule.rows[worker];

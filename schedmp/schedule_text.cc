@@ -161,6 +161,7 @@ class Parser {
     if (count_ < 4) throw Error(ErrorCode::kUsage, "the header is not complete", origin);
     if (stages_.empty()) throw Error(ErrorCode::kUsage, "there is no stage", origin);
     settle();
+    refuse_too_large(origin);
     for (int replica = 1; replica < schedule_.replicas; ++replica)
       if (!replicas_seen_.contains(replica))
         throw Error(ErrorCode::kUsage,
@@ -204,17 +205,32 @@ class Parser {
 
   // Once every stage is there.
   void settle() {
-    if (!schedule_.groups.empty()) return;
+    if (!schedule_.groups.empty() || too_large_) return;
     schedule_.replicas = static_cast<int>(stages_[0].size());
+    too_large_ = int64_t{schedule_.replicas} * std::ssize(stages_) * schedule_.micro_batches >
+                     kMostUnfolded ||
+                 (schedule_.replicas > 1 && schedule_.replicas > schedule_.workers());
+    if (too_large_) return;
     for (size_t replica = 0; replica < stages_[0].size(); ++replica)
       for (const auto& groups : stages_) schedule_.groups.push_back(groups[replica]);
     if (schedule_.replicas > 1)
       schedule_.replica_of.resize(static_cast<size_t>(schedule_.micro_batches));
   }
 
+  void refuse_too_large(const std::string& where) const {
+    if (too_large_)
+      throw Error(ErrorCode::kUsage,
+                  kerf::format("{} replicas of {} stages for {} micro-batches on {} workers are "
+                               "more than can be looked at",
+                               schedule_.replicas, stages_.size(), schedule_.micro_batches,
+                               schedule_.workers()),
+                  where);
+  }
+
   int head(Line& line, const char* what, int least, int most) {
     if (stages_.empty()) line.fail("'stage 0 on WORKER' expected");
     settle();
+    if (too_large_) line.fail("the replicas of the stages are more than can be looked at");
     std::string_view word = line.word(what);
     if (word.back() != ':') line.fail(kerf::format("a {} and ':' expected", what));
     return line.to_number(word.substr(0, word.size() - 1), what, least, most);
@@ -263,6 +279,7 @@ class Parser {
   std::vector<std::vector<std::vector<int>>> stages_;  // by stage, by replica: workers
   std::set<int> replicas_seen_;
   std::set<std::pair<std::string, int>> seen_;  // sections of workers
+  bool too_large_ = false;
   int count_ = 0;
   int64_t actions_ = 0;
 };

@@ -292,7 +292,8 @@ TorchCsv torch_csv_of(const Schedule& schedule) {
     for (const Action& action : schedule.rows[worker]) {
       if (action.kind == ActionKind::kUpdate && action.micro_batch < 0) continue;
       const auto kind = said(action.kind);
-      if (!kind || action.version != Action::kUnsaid)
+      const bool early = is_of_updates(action.kind) && action.micro_batch >= 0;
+      if (!kind || early || action.version != Action::kUnsaid)
         refuse(kerf::format("{} of worker {}", to_string(action), worker));
       row.push_back({{action.stage, *kind, action.micro_batch}});
     }

@@ -169,14 +169,28 @@ class Unfolding {
     static const std::vector<int> none;
     const bool gradient = is_gradient(action);
     const bool known = action.stage >= 0 && action.stage < schedule_.stages();
-    if (!known || action.micro_batch < 0 || action.micro_batch >= schedule_.micro_batches)
-      return none;
+    if (known && action.micro_batch < 0) return sums_of(action, worker, out);
+    if (!known || action.micro_batch >= schedule_.micro_batches) return none;
     const size_t group = schedule_.group(action.stage, action.micro_batch);
     const std::vector<int>& members = schedule_.groups[group];
     if (std::find(members.begin(), members.end(), worker) == members.end()) return none;
     if (schedule_.transfers) return named_.of(action, group, out);
     if (!gradient && action.kind != ActionKind::kForward) return none;
     return out ? lanes_.out(group, gradient) : lanes_.in(group, gradient);
+  }
+
+  // Of a step's end, where a stage has replicas.
+  const std::vector<int>& sums_of(const Action& action, int worker, bool out) const {
+    static const std::vector<int> none;
+    if (schedule_.replicas == 1) return none;
+    for (int replica = 0; replica < schedule_.replicas; ++replica) {
+      const auto group = static_cast<size_t>(replica * schedule_.stages() + action.stage);
+      const std::vector<int>& members = schedule_.groups[group];
+      if (std::find(members.begin(), members.end(), worker) == members.end()) continue;
+      if (action.kind == ActionKind::kReduceGradient && out) return lanes_.sums_out(group);
+      if (action.kind == ActionKind::kUpdate && !out) return lanes_.sums_in(group);
+    }
+    return none;
   }
 
   // One step; false where the worker has to wait.
@@ -193,10 +207,10 @@ class Unfolding {
       const bool sends = worker.step > in.size();
       const int lane = sends ? out[worker.step - in.size() - 1] : in[worker.step];
       const bool first = std::exchange(worker.first, false);
-      const auto moment = sends ? lanes_.send(lane, action.micro_batch, number, worker.now, first)
-                          : awaits_sent(action)
-                              ? lanes_.taken(lane, action.micro_batch, worker.now)
-                              : lanes_.receive(lane, action.micro_batch, worker.now, first);
+      const int message = std::max(action.micro_batch, 0);  // of a step there is one
+      const auto moment = sends ? lanes_.send(lane, message, number, worker.now, first)
+                          : awaits_sent(action) ? lanes_.taken(lane, message, worker.now)
+                                                : lanes_.receive(lane, message, worker.now, first);
       if (first || moment) wake(lane);
       if (!moment) {
         waiting_[static_cast<size_t>(lane)].push_back(number);
@@ -244,6 +258,9 @@ class Unfolding {
     const Action& action = row(worker)[of(worker).action];
     const Wait wait = wait_of(worker);
     const char* what = lanes_.is_gradient(wait.lane) ? "gradient" : "forward";
+    if (lanes_.is_sum(wait.lane))
+      return kerf::format("worker {}: {}: waits for ever for the gradients of replica {}", worker,
+                          to_string(action), lanes_.from(wait.lane) / schedule_.stages());
     if (!wait.sends)
       return kerf::format("worker {}: {}: waits for ever for the {} of micro-batch {} on stage {}",
                           worker, to_string(action), what, action.micro_batch,

@@ -35,7 +35,7 @@ std::vector<std::string> check_order(const Schedule& schedule,
 // micro-batch that is forgotten, or that stands twice: periods are alike, a circle that is as short
 // as can be comes to each worker once, and a message spans no more than the most that a period is
 // ahead. check_order looks at so many.
-int proving_periods(const Schedule& endless);
+int64_t proving_periods(const Schedule& endless);
 // What of it no run can do; empty: there is nothing.
 std::optional<std::string> why_it_cannot_run(const Schedule& schedule);
 // Whether `schedule` is one for this plan, and can run: stages, groups, micro-batches.

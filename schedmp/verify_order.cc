@@ -106,19 +106,29 @@ std::vector<std::string> check_rows_and_groups(const Schedule& schedule, WeightO
 
 }  // namespace
 
-int proving_periods(const Schedule& endless) {
+int64_t proving_periods(const Schedule& endless) {
   int ahead = 0;
-  for (const auto* section : {&endless.prologue, &endless.rows})
-    for (const std::vector<Action>& row : *section)
-      for (const Action& action : row) ahead = std::max(ahead, action.micro_batch);
-  return std::max(1, endless.workers()) * (ahead / endless.micro_batches + 1) + 2;
+  int64_t at_work = 0;
+  for (size_t worker = 0; worker < endless.rows.size(); ++worker) {
+    for (const auto* section : {&endless.prologue, &endless.rows})
+      for (const Action& action : (*section)[worker]) ahead = std::max(ahead, action.micro_batch);
+    at_work += endless.rows[worker].empty() ? 0 : 1;
+  }
+  return std::max<int64_t>(1, at_work) * (ahead / endless.micro_batches + 1) + 2;
 }
 
 std::vector<std::string> check_order(const Schedule& schedule, WeightOrder order) {
   if (schedule.micro_batches < 1) return {"there must be at least 1 micro-batch"};
   if (!schedule.endless()) return check_rows_and_groups(schedule, order);
+  const int64_t needed = proving_periods(schedule);
+  if (schedule.actions() > kMostUnfolded / needed ||
+      schedule.micro_batches > kMostUnfolded / needed)
+    return {
+        kerf::format("it is proved over {} periods, which have more than {} actions or "
+                     "micro-batches",
+                     needed, kMostUnfolded)};
   std::vector<std::string> problems;
-  for (const int periods : {1, 2, proving_periods(schedule)})
+  for (const int periods : {1, 2, static_cast<int>(needed)})
     if (problems.empty()) problems = check_rows_and_groups(unrolled(schedule, periods), order);
   return problems;
 }
@@ -134,7 +144,7 @@ std::vector<std::string> check_fits(const Schedule& schedule, const partitioner:
                  plan.workers_bound());
   const std::vector<std::vector<int>> groups = groups_of(plan);
   if (schedule.groups.size() != groups.size()) {
-    problems.add("the schedule has {} stages, the plan {}", schedule.groups.size(), groups.size());
+    problems.add("the schedule has {} stages, the plan {}", schedule.stages(), groups.size());
     return problems.take();
   }
   for (size_t stage = 0; stage < groups.size(); ++stage) {

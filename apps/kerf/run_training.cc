@@ -18,14 +18,14 @@ int rounds_under_way(int workers) { return std::max(4, workers + 1); }
 
 constexpr double kSlowLink = 12.5e6;  // bytes a second: of a link that nobody told us of
 
-// What a worker computes for one micro-batch, at most, and what its messages take over a slow link:
-// an action is a part of it.
+// What a worker computes for one micro-batch, at most, and what its messages of a step take over a
+// slow link, as those of the weights go all in one action.
 double longest_action_seconds(const partitioner::Plan& plan) {
   double most = 0;
   for (const auto& worker : plan.workers)
-    most = std::max(
-        most, worker.seconds + static_cast<double>(worker.bytes_in + worker.bytes_out) / kSlowLink);
-  return most / plan.micro_batches;
+    most = std::max(most, worker.seconds / plan.micro_batches +
+                              static_cast<double>(worker.bytes_in + worker.bytes_out) / kSlowLink);
+  return most;
 }
 
 std::optional<double> if_known(double figure) {

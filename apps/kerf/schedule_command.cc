@@ -24,6 +24,7 @@ namespace kerf::apps {
 
 namespace {
 
+constexpr int kMeanPeriods = 60;
 constexpr int kRefuted = 1;                   // exit code
 constexpr int64_t kMostVerified = 2'000'000;  // actions
 constexpr int64_t kMostDrawn = 100'000;       // actions
@@ -105,6 +106,7 @@ void ScheduleCommand::take_chain() {
     written_ = schedmp::with_transfers(*torch_, record_.schedule);
   record_.transfers = written_.has_value();
   verify_chain();
+  if (!record_.found) take_speeds(record_.schedule.workers());
   if (record_.schedule.endless()) show_periods();
 }
 
@@ -119,11 +121,14 @@ void ScheduleCommand::show_periods() {
   record_.schedule = shown(std::count_if(row.begin(), row.end(), updates) > 1 ? 1 : 2);
   if (!record_.problems.empty() || is_too_long()) return;
   record_.versions = schedmp::versions_of(*record_.endless);
+  schedmp::ActionCosts steady = record_.costs;
+  steady.jitter = 0;
   const auto makespan = [&](int periods) {
-    return schedmp::bubble(shown(periods), record_.graph, record_.costs).makespan;
+    return schedmp::bubble(shown(periods), record_.graph, steady).makespan;
   };
-  const int many = schedmp::proving_periods(*record_.endless);
-  record_.period = makespan(many + 1) - makespan(many);
+  // Periods may differ in turns: the mean over as many as most turns divide.
+  const auto many = static_cast<int>(schedmp::proving_periods(*record_.endless));
+  record_.period = (makespan(many + kMeanPeriods) - makespan(many)) / kMeanPeriods;
 }
 
 void ScheduleCommand::take_found() {
@@ -140,6 +145,8 @@ void ScheduleCommand::find_for(Planned& planned) {
     check_costs(static_cast<int>(planned.plan.stages.size()));
     what.costs = record_.costs;
   }
+  take_speeds(planned.plan.workers_bound());
+  what.speeds = record_.costs.speeds;
   schedmp::FoundSchedule found = search_plan(planned, what);
   record_.costs = *what.costs;
   record_.costs.jitter = jitter;
@@ -172,7 +179,7 @@ schedmp::Buffering ScheduleCommand::buffering() const {
 
 bool ScheduleCommand::is_too_long() const {
   const schedmp::Schedule& all = record_.endless ? *record_.endless : record_.schedule;
-  const int64_t periods = all.endless() ? schedmp::proving_periods(all) : 1;
+  const int64_t periods = all.endless() ? schedmp::proving_periods(all) + kMeanPeriods : 1;
   return all.actions() > kMostVerified / periods;
 }
 
@@ -189,7 +196,8 @@ void ScheduleCommand::verify_chain() {
   if (record_.problems.empty()) {
     const schedmp::Schedule proved =
         record_.schedule.endless()
-            ? schedmp::unrolled(record_.schedule, schedmp::proving_periods(record_.schedule))
+            ? schedmp::unrolled(record_.schedule,
+                                static_cast<int>(schedmp::proving_periods(record_.schedule)))
             : played();
     const auto stuck = [&](schedmp::Buffering under) {
       return schedmp::unfold(proved, record_.graph, {}, under).stuck;
@@ -222,6 +230,7 @@ void ScheduleCommand::take_plan() {
   else
     record_.schedule = schedule_of(flags, planned);
   record_.slots = planned.setting.slots;
+  if (!record_.found) take_speeds(record_.schedule.workers());
   Proof proof = prove(planned, record_.schedule);
   record_.problems = std::move(proof.problems);
   record_.verdict = std::move(proof.verdict);
@@ -245,7 +254,6 @@ void ScheduleCommand::simulate() {
   require(
       jitter == 0 || !is_too_long(), "--jitter",
       format("a schedule of more than {} actions is unfolded once, not 100 times", kMostVerified));
-  if (!record_.found) take_speeds(record_.schedule.workers());
   check_costs(record_.schedule.stages());
   // Rows that lack that much are refuted, and need no times.
   if (int64_t{record_.schedule.stages()} * record_.schedule.micro_batches >

@@ -1,20 +1,23 @@
 #include "apps/kerf/schedule_search.h"
 
+#include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "apps/kerf/flag_values.h"
 #include "apps/report/sign_of_life.h"
 #include "apps/report/table.h"
 #include "schedmp/search/plan_costs.h"
+#include "schedmp/verify.h"
 
 namespace kerf::apps {
 
 namespace {
 
-constexpr int64_t kMostSearched = 1 << 16;  // stages' micro-batches
+constexpr int64_t kMostSearched = 1 << 24;  // stages, squared, times micro-batches
 constexpr double kMostSeconds = 3600;
 constexpr double kSeconds = 5;  // unless somebody says so
-constexpr int kMostKept = 1 << 20;
+constexpr int kMostCap = 1 << 20;
 
 std::vector<int> caps_of(const std::string& text) {
   std::vector<int> caps;
@@ -23,11 +26,11 @@ std::vector<int> caps_of(const std::string& text) {
     const std::string one = text.substr(start, end - start);
     int cap = 0;
     const auto [stop, fault] = std::from_chars(one.data(), one.data() + one.size(), cap);
-    require(fault == std::errc() && stop == one.data() + one.size() && cap >= 1 && cap <= kMostKept,
+    require(fault == std::errc() && stop == one.data() + one.size() && cap >= 1 && cap <= kMostCap,
             "--keep",
             format("'{}' must be a number of micro-batches from 1 to {}, or one for each worker, "
                    "as in 4,3,2,1",
-                   text, kMostKept));
+                   text, kMostCap));
     caps.push_back(cap);
     start = end + 1;
   }
@@ -43,10 +46,11 @@ void add_schedule_search_flags(CLI::App& command, ScheduleSearchFlags& flags) {
                   "W, one number, or one for each worker (default: what 1F1B keeps)")
       ->type_name("N[,N...]");
   command
-      .add_option("--seconds", flags.seconds,
-                  format("Of a search: for so long it improves what it found (default {}); less "
-                         "where nothing can be better",
-                         kSeconds))
+      .add_option(
+          "--seconds", flags.seconds,
+          format("Of a search: for so long it improves what it found (default {}), and tries "
+                 "rules before, for five seconds at least; less where nothing can be better",
+                 kSeconds))
       ->check(CLI::Range(0.0, kMostSeconds))
       ->type_name("SECONDS");
 }
@@ -61,9 +65,9 @@ void check_schedule_search_flags(const ScheduleSearchFlags& flags, const std::st
 namespace {
 
 void check_size(int64_t stages, int micro_batches) {
-  require(stages * micro_batches <= kMostSearched, "--micro-batches",
-          format("{} of {} are more than {}, which is too much to search", micro_batches,
-                 plural(stages, "stage"), kMostSearched));
+  require(stages * stages * micro_batches <= kMostSearched, "--micro-batches",
+          format("{} on {} are too much to search", plural(micro_batches, "micro-batch"),
+                 plural(stages, "stage")));
 }
 
 schedmp::FoundSchedule found(const schedmp::Pipeline& pipeline, int micro_batches,
@@ -93,19 +97,59 @@ schedmp::FoundSchedule search_chain(int workers, int micro_batches, const Schedu
   return found(pipeline, micro_batches, search, schedmp::kept_by_1f1b(pipeline, micro_batches));
 }
 
+namespace {
+
+using Parts = std::vector<partitioner::Part>;
+
+// Who takes more than the plan's cap by the schedule; empty: nobody.
+std::vector<int> above_cap(const Planned& planned, const Parts& parts,
+                           const schedmp::Schedule& schedule, const schedmp::Pipeline& pipeline) {
+  partitioner::Setting setting = planned.setting;
+  setting.slots = std::max(setting.slots, schedmp::smallest_buffer(schedule, pipeline.graph));
+  const auto peaks =
+      schedmp::verify(planned.model, planned.plan, parts, schedule, setting).peak_bytes;
+  std::vector<int> above;
+  for (size_t worker = 0; worker < peaks.size(); ++worker)
+    if (peaks[worker] > *planned.memory) above.push_back(static_cast<int>(worker));
+  return above;
+}
+
+// As many as regions have room for, less until the messages that are held have room too.
+std::vector<int> kept_within_cap(const Planned& planned, const Parts& parts,
+                                 const schedmp::Pipeline& pipeline, ScheduleSearch search) {
+  std::vector<int> keep =
+      schedmp::kept_within(planned.model, planned.plan, parts, planned.setting, *planned.memory);
+  search.flags.seconds = 0;
+  for (bool lowered = true; std::exchange(lowered, false);) {
+    const auto schedule = found(pipeline, planned.plan.micro_batches, search, keep).schedule;
+    for (const int worker : above_cap(planned, parts, schedule, pipeline))
+      for (size_t stage = 0; stage < keep.size(); ++stage) {
+        const std::vector<int>& group = pipeline.groups[stage];
+        if (keep[stage] == 1 || std::find(group.begin(), group.end(), worker) == group.end())
+          continue;
+        --keep[stage];
+        lowered = true;
+      }
+  }
+  return keep;
+}
+
+}  // namespace
+
 schedmp::FoundSchedule search_plan(const Planned& planned, ScheduleSearch& search) {
   const partitioner::Plan& plan = planned.plan;
   check_size(std::ssize(plan.stages), plan.micro_batches);
   const auto pipeline = partitioner::pipeline_of(planned.model, plan);
-  const auto parts = partitioner::lower(planned.model, plan,
-                                        {.threads = planned.setting.threads,
-                                         .devices = planned.setting.devices,
-                                         .in_parallel = true});
+  const Parts parts = partitioner::lower(planned.model, plan,
+                                         {.threads = planned.setting.threads,
+                                          .devices = planned.setting.devices,
+                                          .in_parallel = true});
   if (!search.costs) search.costs = schedmp::costs_of_plan(planned.model, plan, parts);
+  search.costs->speeds = search.speeds;
+  const bool capped = planned.memory && !search.flags.keep;
   return found(pipeline, plan.micro_batches, search,
-               planned.memory ? schedmp::kept_within(planned.model, plan, parts, planned.setting,
-                                                     *planned.memory)
-                              : schedmp::kept_by_1f1b(pipeline, plan.micro_batches));
+               capped ? kept_within_cap(planned, parts, pipeline, search)
+                      : schedmp::kept_by_1f1b(pipeline, plan.micro_batches));
 }
 
 }  // namespace kerf::apps

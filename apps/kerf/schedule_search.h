@@ -27,6 +27,7 @@ struct ScheduleSearch {
   std::optional<schedmp::ActionCosts> costs;
   ScheduleSearchFlags flags;
   uint64_t seed = 0;
+  std::vector<double> speeds = {};  // of a plan's workers
 };
 // Of a chain, one stage on each worker.
 schedmp::FoundSchedule search_chain(int workers, int micro_batches, const ScheduleSearch& search);

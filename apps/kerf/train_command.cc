@@ -137,10 +137,11 @@ int TrainCommand::run() {
   folder.keep(planned, schedule);
   schedmp::join_weights(planned.model, planned.plan, shares.path(), folder.weights(),
                         outcome.training->numbering());
+  RunRecord record = record_of(planned, outcome);
+  runtime::write_file_atomic(folder.report(), write_run_record(record));
   const TracedRun traced(planned, schedule, outcome);
   runtime::write_chrome_trace(folder.trace(), traced.traces());
   keep_profile(folder, planned, outcome, traced.traces());
-  RunRecord record = record_of(planned, outcome);
   record.traced = traced.step();
   record.untraced = traced.why_not();
   runtime::write_file_atomic(folder.page(), report_page(record));

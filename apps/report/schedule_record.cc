@@ -93,10 +93,12 @@ std::string proof_text(const ScheduleRecord& record) {
 }
 
 double work_of_all(const ScheduleRecord& record, const schedmp::Schedule& schedule) {
+  schedmp::ActionCosts steady = record.costs;
+  steady.jitter = 0;
   double work = 0;
   for (size_t worker = 0; worker < schedule.rows.size(); ++worker)
     for (const schedmp::Action& action : schedule.rows[worker])
-      work += record.costs.of(action, static_cast<int>(worker), 0);
+      work += steady.of(action, static_cast<int>(worker), 0);
   return work;
 }
 

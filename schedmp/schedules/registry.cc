@@ -162,7 +162,9 @@ Schedule make_schedule(const std::string& name, const Pipeline& pipeline, int mi
     members += static_cast<int64_t>(group.size());
   const auto stages = static_cast<int64_t>(pipeline.groups.size());
   const int64_t made_for = std::max<int64_t>(micro_batches, entry.made_for * stages);
-  if (members * ((entry.splits ? 3 : 2) * made_for + 1) > most_actions)
+  // What is ahead at the start is at most a forward of each stage for each of those behind it.
+  const int64_t ahead = entry.endless ? stages : 0;
+  if (members * ((entry.splits ? 3 : 2) * made_for + ahead + 1) > most_actions)
     throw Error(ErrorCode::kUsage,
                 kerf::format("{} micro-batches of {} stages and their groups are more than {} "
                              "actions; use fewer --micro-batches",

@@ -49,10 +49,13 @@ double mean_transfer(const Model& model, const Plan& plan, const partitioner::De
   const auto link = partitioner::mean_link_costs(speed);
   const std::vector<partitioner::Traffic> traffic =
       partitioner::predict_traffic(model, plan, plan.batch);
+  const std::vector<int> stage_of = stages_of_parts(plan);
   double seconds = 0;
   int64_t messages = 0;
   for (size_t route = 0; route < plan.routes.size(); ++route) {
-    if (is_local(plan, plan.routes[route]) || is_of_step(model, plan.routes[route])) continue;
+    const partitioner::Route& each = plan.routes[route];
+    const bool within = stage_of[at(each.from)] == stage_of[at(each.to)];
+    if (within || is_local(plan, each) || is_of_step(model, each)) continue;
     messages += traffic[route].messages;
     seconds += static_cast<double>(traffic[route].messages) * link.seconds +
                static_cast<double>(traffic[route].bytes) / link.bytes_per_second;

@@ -17,10 +17,10 @@ namespace {
 
 // Of one micro-batch that meets nobody: when each stage ends its forward, and its input gradient;
 // and what comes behind a stage's input gradient at least.
-struct Passage {
+struct LoneMicroBatch {
   std::vector<double> forward, gradient, after;
 
-  explicit Passage(const SearchProblem& problem)
+  explicit LoneMicroBatch(const SearchProblem& problem)
       : forward(problem.costs.size()), gradient(forward), after(forward) {
     const int stages = problem.stages();
     for (int stage = 0; stage < stages; ++stage)
@@ -50,17 +50,17 @@ struct Passage {
 }  // namespace
 
 double least_makespan(const SearchProblem& problem) {
-  const Passage passage(problem);
+  const LoneMicroBatch lone(problem);
   const int m = problem.micro_batches;
   double most = 0;
   for (int stage = 0; stage < problem.stages(); ++stage) {
     const auto [f, i, w] = problem.costs[at(stage)];
     const int keep = std::min(problem.keep[at(stage)], m);
-    const double first = passage.forward[at(stage)] - f;
-    const double returned = passage.gradient[at(stage)] - i;
+    const double first = lone.forward[at(stage)] - f;
+    const double returned = lone.gradient[at(stage)] - i;
     const double idle = std::max(first, returned - keep * f);
     most = std::max(most, idle + problem.work(stage));
-    most = std::max(most, idle + m * (f + i) + (m - keep) * w + passage.after[at(stage)]);
+    most = std::max(most, idle + m * (f + i) + (m - keep) * w + lone.after[at(stage)]);
   }
   return most;
 }

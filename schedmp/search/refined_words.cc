@@ -36,7 +36,7 @@ class Annealing {
 
   void run(const std::function<void(double)>& sign) {
     const auto start = std::chrono::steady_clock::now();
-    for (int moves = 0; least_ > bound_; ++moves) {
+    for (int64_t moves = 0; least_ > bound_; ++moves) {
       if (moves % kMovesBetweenLooks == 0) {
         const std::chrono::duration<double> over = std::chrono::steady_clock::now() - start;
         if (over.count() >= seconds_) return;

@@ -1,7 +1,7 @@
 #include "schedmp/search/schedule_search.h"
 
 #include <algorithm>
-#include <optional>
+#include <chrono>
 
 #include "partitioner/at.h"
 #include "runtime/error.h"
@@ -19,6 +19,7 @@ using partitioner::at;
 
 namespace {
 
+constexpr double kSecondsOfRules = 5;  // that list scheduling may take, however short the effort
 // What an exact search is begun for.
 constexpr int kMostExactStages = 3;
 constexpr int kMostExactMicroBatches = 4;
@@ -84,6 +85,8 @@ class Search {
 
   // Those of one stage on each worker that the cap allows.
   void offer_built_in() {
+    // Some are made for twice as many micro-batches as there are stages.
+    if (int64_t{6} * problem_.stages() * problem_.stages() > kMostActions) return;
     for (const std::string& name : schedule_names()) {
       if (!trains(name) || replicas_of(name) > 1 || is_endless(name) || !allows(shape_of(name), 1))
         continue;
@@ -98,10 +101,16 @@ class Search {
     }
   }
 
-  void offer_greedy() {
+  // By all rules, or of a large problem by those that there is time for.
+  void offer_greedy(const SearchEffort& effort) {
+    const auto begin = std::chrono::steady_clock::now();
     for (const double patience : {0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5})
       for (const double wait : {-1.0, -0.5, 0.0, 0.25, 0.5, 1.0})
         for (const bool forwards_first : {false, true}) {
+          const std::chrono::duration<double> over = std::chrono::steady_clock::now() - begin;
+          if (over.count() > std::max(effort.seconds, kSecondsOfRules) && !best.words.empty())
+            return;
+          effort.sign(0);
           std::vector<Word> words = greedy_words(problem_, {patience, wait, forwards_first});
           if (!words.empty()) offer(std::move(words), "list scheduling");
         }
@@ -155,7 +164,7 @@ FoundSchedule search_schedule(const Pipeline& pipeline, int micro_batches, const
   const double least = least_makespan(problem);
   Search search(pipeline, problem);
   search.offer_built_in();
-  search.offer_greedy();
+  search.offer_greedy(effort);
   KERF_CHECK(!search.best.words.empty(), "no order of {} stages comes to its end",
              problem.stages());
   const auto is_best = [&] { return search.best.makespan <= least * (1 + kRounding); };

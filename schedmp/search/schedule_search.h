@@ -15,7 +15,7 @@
 namespace kerf::schedmp {
 
 struct SearchEffort {
-  double seconds = 5;  // of annealing
+  double seconds = 5;  // of annealing; list scheduling takes as long at most, or five
   uint64_t seed = 0;
   int64_t most_choices = int64_t{1} << 22;  // of the exact search; it takes some microseconds each
   // Called now and then with the part of the annealing that is over.
@@ -27,7 +27,8 @@ struct FoundSchedule {
   double makespan = 0;  // until the last action of a micro-batch ends, messages waiting for nobody
   double bound = 0;     // no schedule under the cap takes less
   bool best = false;    // proved: none takes less
-  std::string origin;   // what it was made from: a built-in schedule's name, or "list scheduling"
+  // What it was made from: a built-in schedule's name, "list scheduling" or "branch and bound".
+  std::string origin;
   double gap() const { return bound > 0 ? makespan / bound - 1 : 0; }
 };
 

@@ -26,8 +26,8 @@ double loss_terms(const partitioner::Model& model) {
   return labels < 0 ? 1 : static_cast<double>(model.value(labels).spec.shape.elements_per_sample());
 }
 
-// "step 4: 1B0", and what of the row is behind it, the last of that: " (behind ... 1F0 1F1)". A text
-// in its own memory, as a step takes none; what that does not hold is cut off.
+// "step 4: 1B0", and what of the row is behind it, the last of that: " (behind ... 1F0 1F1)". A
+// text in its own memory, as a step takes none; what that does not hold is cut off.
 constexpr size_t kActionsTold = 16;
 constexpr size_t kMostTold = 256;
 

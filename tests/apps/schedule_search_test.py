@@ -58,11 +58,18 @@ class Search(KerfTest):
         flags = ("search", "--model", "lenet5", "--workers", 3, "--micro-batches", 8, "--seconds", 0)
         whole = report(*flags)
         least = report("naive", *flags[1:-2])
-        for peak in (max(whole["peak_bytes"]), max(least["peak_bytes"]) * 21 // 20):
+        most, low = max(whole["peak_bytes"]), max(least["peak_bytes"])
+        for peak in (most, (most + low) // 2, (most + 3 * low) // 4, low * 21 // 20):
             found = report(*flags, "--memory", peak)
             self.assertTrue(found["verified"], found["problems"])
             self.assertLessEqual(max(found["peak_bytes"]), peak)
         self.assertLess(sum(found["peak_activations"]), sum(whole["peak_activations"]))
+
+    def test_goes_by_the_speeds_of_devices(self):
+        devices = self.folder / "devices.json"
+        devices.write_text(json.dumps({"kerf_devices": 1, "workers": {"0": {"speed": 1}, "1": {"speed": 3}}}))
+        flags = ("search", "--model", "mlp", "--workers", 2, "--micro-batches", 4, "--seconds", 0)
+        self.assertLess(report(*flags, "--devices", devices)["makespan"], report(*flags)["makespan"])
 
     def test_refusals_name_the_flag(self):
         self.assert_one_error(run("schedule", "1f1b", "--keep", 4), "--keep", "kerf schedule search", code=2)
@@ -70,7 +77,9 @@ class Search(KerfTest):
         self.assert_one_error(run("schedule", "search", "--keep", "4,4"), "--keep", "caps for 2 stages, and 4 stages", code=2)
         self.assert_one_error(run("schedule", "search", "--keep", 0), "--keep", code=2)
         self.assert_one_error(run("schedule", "search", "--chunks", 2), "--chunks", "one stage on each worker", code=2)
-        self.assert_one_error(run("schedule", "search", "--workers", 65536, "--micro-batches", 65536), "too much to search", code=2)
+        for workers, micro_batches in ((65536, 65536), (65536, 1), (1024, 64)):
+            self.assert_one_error(run("schedule", "search", "--workers", workers, "--micro-batches", micro_batches), "too much to search",
+                                  code=2)
         self.assert_one_error(run("schedule", "search", "--costs", self.costs(), "--workers", 4), "the costs of 8 stages", code=2)
 
 

@@ -37,7 +37,7 @@ class SchedulesPage(KerfTest):
 
     def test_every_schedule_is_explained(self):
         text = PAGE.read_text()
-        names = re.findall(r"^  NAME TEXT +(.*) or a file", run("schedule", "--help").stdout, re.M)
+        names = re.findall(r"^  NAME TEXT +(.*), a file, or search", run("schedule", "--help").stdout, re.M)
         self.assertEqual(len(names), 1)
         for name in names[0].split(", "):
             with self.subTest(name=name):

@@ -103,6 +103,7 @@ TEST(CrewDeath, ATaskThatTakesLongerThanAnyMayIsFound) {
 TEST(CrewDeath, WorkersThatWaitForEachOtherEndTheRun) {
   auto options = options_for(TransportKind::kIpc, 2);
   options.deadlock = 1s;
+  options.no_progress = 300s;
   const auto crew = start_crew(options, true);
   crew->send(0, {"receive 1"});
   crew->send(1, {"receive 0"});

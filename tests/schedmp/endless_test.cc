@@ -79,6 +79,11 @@ TEST(Endless, TextIsComplete) {
 
 // ---- proof
 
+TEST(Endless, ReductionsComeBeforeTheirUpdates) {
+  EXPECT_THAT(check_order(one_worker("row 0: 0F0 0B0 0U0 0REDUCE_GRAD0 0F1 0B1 0U1\n")),
+              Contains(HasSubstr("0REDUCE_GRAD0: comes after the update")));
+}
+
 TEST(Endless, EveryMicroBatchHasItsTurnWhateverThePeriods) {
   const auto problems = [](const std::string& rows) { return check_order(one_worker(rows)); };
   EXPECT_THAT(problems("prologue 0:\nsteady 0: 0F0 0B0 0F1 0B1 0U1\n"), IsEmpty());
@@ -119,6 +124,16 @@ TEST(Endless, CirclesAreFoundInLaterPeriods) {
               Contains(HasSubstr("worker 0: 0F3: waits for ever until stage 1")));
   EXPECT_EQ(smallest_buffer(unrolled(schedule, periods), chain_of_stages(2)), 2);
   EXPECT_THAT(stuck(10 * periods, 2), IsEmpty());
+}
+
+// A text of few words can be ahead by millions of micro-batches.
+TEST(Endless, AreNotProvedOverMorePeriodsThanCanBe) {
+  Schedule schedule =
+      parse("workers 1\nmicro-batches 1\nstage 0 on 0\nprologue 0:\nsteady 0: 0F0 0B0 0U0\n");
+  schedule.rows.resize(1 << 12, {{0, ActionKind::kForward, (1 << 20) - 1}});
+  schedule.prologue.resize(schedule.rows.size());
+  EXPECT_EQ(proving_periods(schedule), (int64_t{1} << 32) + 2);
+  EXPECT_THAT(check_order(schedule), ElementsAre(HasSubstr("it is proved over 4294967298")));
 }
 
 // ---- versions

@@ -88,7 +88,7 @@ TEST_P(BuiltIn, AnswersAsOneWorkerBitForBit) {
 }
 
 std::vector<std::string> training_schedules() {
-  std::vector<std::string> names = tests::schedules_that_run();
+  std::vector<std::string> names = kerf::tests::schedules_that_run();
   std::erase(names, "forward-only");
   return names;
 }

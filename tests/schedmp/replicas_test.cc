@@ -38,7 +38,8 @@ std::string complaint_of_replicas(const std::string& body) {
 }
 
 TEST(Replicas, HaveGroupsAndMicroBatchesInTheText) {
-  const Schedule schedule = two_replicas("replica 1: 1\nrow 0: 0F0 0B0 0U\nrow 1: 0F1 0B1 0U\n");
+  const Schedule schedule = two_replicas(
+      "replica 1: 1\nrow 0: 0F0 0B0 0REDUCE_GRAD 0U\nrow 1: 0F1 0B1 0REDUCE_GRAD 0U\n");
   EXPECT_EQ(schedule.replicas, 2);
   EXPECT_EQ(schedule.stages(), 1);
   EXPECT_THAT(schedule.groups, ElementsAre(ElementsAre(0), ElementsAre(1)));
@@ -69,13 +70,15 @@ TEST(Replicas, TakeTheirOwnMicroBatchesAlone) {
   const auto problems = [](const std::string& first, const std::string& second) {
     return check_order(two_replicas("replica 1: 1\nrow 0: " + first + "\nrow 1: " + second + "\n"));
   };
-  EXPECT_THAT(problems("0F0 0B0 0U", "0F0 0B0 0F1 0B1 0U"),
+  EXPECT_THAT(problems("0F0 0B0 0REDUCE_GRAD 0U", "0F0 0B0 0F1 0B1 0REDUCE_GRAD 0U"),
               Contains(HasSubstr("worker 1: 0F0: the micro-batch goes through replica 0")));
-  EXPECT_THAT(problems("0F0 0B0 0U", "0U"), Contains(HasSubstr("worker 1: 0F1 is missing")));
-  EXPECT_THAT(problems("0F0 0B0 0U", "0F1 0B1"), ElementsAre(HasSubstr("0U is missing")));
-  EXPECT_THAT(check_order(parse_schedule("kerf-schedule 1\nname x\nworkers 1\nmicro-batches 2\n"
+  EXPECT_THAT(problems("0F0 0B0 0REDUCE_GRAD 0U", "0REDUCE_GRAD 0U"),
+              Contains(HasSubstr("worker 1: 0F1 is missing")));
+  EXPECT_THAT(problems("0F0 0B0 0REDUCE_GRAD 0U", "0F1 0B1"),
+              ElementsAre(HasSubstr("0U is missing")));
+  EXPECT_THAT(check_order(parse_schedule("kerf-schedule 1\nname x\nworkers 2\nmicro-batches 2\n"
                                          "stage 0 on 0 and 0\nreplica 1: 1\n"
-                                         "row 0: 0F0 0B0 0F1 0B1 0U\n",
+                                         "row 0: 0F0 0B0 0F1 0B1 0REDUCE_GRAD 0U\nrow 1:\n",
                                          "s.txt")),
               Contains(HasSubstr("worker 0 is in two replicas of stage 0")));
 }
@@ -84,12 +87,50 @@ TEST(Replicas, TakeTheirOwnMicroBatchesAlone) {
 TEST(Replicas, SendToThemselves) {
   const Schedule schedule = parse_schedule(
       "kerf-schedule 1\nname x\nworkers 4\nmicro-batches 2\nstage 0 on 0 and 3\nstage 1 on 1 and "
-      "2\nreplica 1: 0\nrow 0: 0F1 0B1 0U\nrow 1: 1F1 1B1 1U\nrow 2: 1F0 1B0 1U\nrow 3: 0F0 0B0 "
-      "0U\n",
+      "2\nreplica 1: 0\nrow 0: 0F1 0B1 0REDUCE_GRAD 0U\nrow 1: 1F1 1B1 1REDUCE_GRAD 1U\n"
+      "row 2: 1F0 1B0 1REDUCE_GRAD 1U\nrow 3: 0F0 0B0 0REDUCE_GRAD 0U\n",
       "s.txt");
+  EXPECT_THAT(check_order(schedule), IsEmpty());
   const Unfolded unfolded = unfold(schedule, chain_of_stages(2), {}, {1});
   EXPECT_THAT(unfolded.stuck, IsEmpty());
   for (const size_t worker : {1u, 2u}) EXPECT_EQ(unfolded.rows[worker][0].begin, 1);
+}
+
+TEST(Replicas, SumTheirGradientsBeforeOneUpdate) {
+  const auto problems = [](const std::string& end) {
+    return check_order(
+        two_replicas("replica 1: 1\nrow 0: 0F0 0B0 " + end + "\nrow 1: 0F1 0B1 0REDUCE_GRAD 0U\n"));
+  };
+  EXPECT_THAT(problems("0REDUCE_GRAD 0U"), IsEmpty());
+  EXPECT_THAT(problems("0U"), ElementsAre(HasSubstr("0U: needs a REDUCE_GRAD before it")));
+  EXPECT_THAT(problems("0REDUCE_GRAD0 0U0"), Contains(HasSubstr("0U0: stages with replicas")));
+}
+
+// The update of each waits for gradients that the other makes behind its own update.
+TEST(Replicas, WaitForEachOthersGradients) {
+  const auto stuck = [](const std::string& first, const std::string& second) {
+    const Schedule schedule = parse_schedule(
+        "kerf-schedule 1\nname x\nworkers 2\nmicro-batches 2\nstage 0 on 0 and 1\nstage 1 on 0 "
+        "and 1\nreplica 1: 1\nrow 0: " +
+            first + "\nrow 1: " + second + "\n",
+        "s.txt");
+    EXPECT_THAT(check_order(schedule), IsEmpty());
+    return unfold(schedule, chain_of_stages(2)).stuck;
+  };
+  EXPECT_THAT(stuck("0F0 1F0 1B0 0B0 0REDUCE_GRAD 0U 1REDUCE_GRAD 1U",
+                    "0F1 1F1 1B1 1REDUCE_GRAD 1U 0B1 0REDUCE_GRAD 0U"),
+              Contains(HasSubstr("0U: waits for ever for the gradients of replica 1")));
+  EXPECT_THAT(stuck("0F0 1F0 1B0 0B0 0REDUCE_GRAD 1REDUCE_GRAD 0U 1U",
+                    "0F1 1F1 1B1 1REDUCE_GRAD 1U 0B1 0REDUCE_GRAD 0U"),
+              IsEmpty());
+}
+
+// A short text can ask for thousands of replicas of a million micro-batches.
+TEST(Replicas, AreAsManyAsThereCanBe) {
+  std::string text = "kerf-schedule 1\nname x\nworkers 1\nmicro-batches 1048576\nstage 0 on 0";
+  for (int i = 0; i < 2000; ++i) text += " and 0";
+  EXPECT_THAT([&] { parse_schedule(text + "\nrow 0: 0F0\n", "s.txt"); },
+              testing::ThrowsMessage<Error>(HasSubstr("more than can be looked at")));
 }
 
 TEST(Replicas, AreNothingForPyTorchAndNoRun) {

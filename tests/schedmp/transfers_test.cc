@@ -30,6 +30,12 @@ Unfolded played(const std::string& text, int messages, double transfer = 0) {
 const std::string kFirst = "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n";
 const std::string kSecond = "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n";
 
+// They have no names on their way.
+TEST(Transfers, HaveOneOrderAtBothEnds) {
+  EXPECT_THAT(problems("0F0,0F1,0SEND_F1,0SEND_F0\n1RECV_F0,1RECV_F1,1F0,1F1\n"),
+              ElementsAre("1RECV_F0 would get what 0SEND_F1 sends: both ends have one order"));
+}
+
 TEST(Transfers, ThatAComputationNeedsAreEnough) {
   EXPECT_TRUE(has_transfers(parse_torch_csv(kFirst, "x.csv")));
   EXPECT_FALSE(has_transfers(parse_torch_csv("0F0,0B0,0REDUCE_GRAD\n", "x.csv")));
