@@ -102,6 +102,7 @@ constexpr FlagRule kRules[] = {
     {"--plan", "", kPlan},
     // what to tell
     {"--graph-out", "layer", kGraph | kAssign | kFromRun},
+    {"--stage-costs", "layer", kGraph | kAssign | kFromRun | kPlan},
     {"--out", "", kAssign | kFromRun | kPlan},
     {"--short", "", kAssign | kFromRun},
     {"--picture", "", kAssign | kFromRun | kPlan},

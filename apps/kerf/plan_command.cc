@@ -25,6 +25,8 @@
 #include "partitioner/picture.h"
 #include "runtime/error.h"
 #include "runtime/file.h"
+#include "schedmp/action_costs.h"
+#include "schedmp/search/plan_costs.h"
 
 namespace kerf::apps {
 
@@ -116,6 +118,12 @@ void PlanCommand::write(const Planned& planned) const {
     runtime::write_file_atomic(search.graph_out,
                                partitioner::write_costs(partitioner::cost_graph_of(
                                    planned.model, partitioner::request_of_plan(planned.plan))));
+  if (!search.stage_costs.empty())
+    runtime::write_file_atomic(
+        search.stage_costs,
+        schedmp::write_costs(schedmp::costs_of_plan(
+            planned.model, planned.plan,
+            partitioner::lower(planned.model, planned.plan, {.in_parallel = true}))));
   if (!out.empty()) runtime::write_file_atomic(out, plan_text_for(planned, out, form));
   if (!picture.empty()) runtime::write_file_atomic(picture, drawn(planned));
 }

@@ -19,6 +19,7 @@
 #include "partitioner/graph_plan.h"
 #include "runtime/file.h"
 #include "runtime/json.h"
+#include "schedmp/action_costs.h"
 
 namespace kerf::apps {
 
@@ -151,6 +152,25 @@ Json report(const CostGraph& graph, const std::string& kind, const PlannedGraph&
           {"assignment", assignment_json(names, plan.stage_of)}};
 }
 
+// Of one kind of device; what goes back is half input gradients, half weight gradients.
+schedmp::ActionCosts stage_costs_of(const CostGraph& graph, const GraphPlan& plan) {
+  int stages = 0;
+  for (const int stage : plan.stage_of) stages = std::max(stages, stage + 1);
+  schedmp::ActionCosts costs;
+  costs.stages.assign(static_cast<size_t>(stages), {0, 0, 0});
+  for (int node = 0; node < graph.size(); ++node) {
+    const partitioner::Work& work = graph.work(0, node);
+    schedmp::StageCosts& stage =
+        costs.stages[static_cast<size_t>(plan.stage_of[static_cast<size_t>(node)])];
+    const bool is_back = graph.node(node).backward;
+    const double back = is_back ? work.total() : work.backward;
+    stage.forward += is_back ? 0 : work.forward;
+    stage.input_gradient += back / 2;
+    stage.weight_gradient += back / 2;
+  }
+  return costs;
+}
+
 std::string names_of(const CostGraph& graph, const GraphWorker& worker) {
   std::vector<std::string> names;
   for (size_t i = 0; i < std::min(worker.nodes.size(), kNamesShown); ++i)
@@ -208,6 +228,9 @@ int plan_graph_file(const CLI::App& command, const PlanFlags& flags, const Graph
   const CostGraph& costs = planned.read.graph;
   if (!graph.search.graph_out.empty())
     runtime::write_file_atomic(graph.search.graph_out, partitioner::write_costs(costs));
+  if (!graph.search.stage_costs.empty())
+    runtime::write_file_atomic(graph.search.stage_costs,
+                               schedmp::write_costs(stage_costs_of(costs, planned.plan)));
   answer(
       json, [&] { return report(costs, kind, planned); },
       [&](bool colour) { return text(costs, planned, colour); });

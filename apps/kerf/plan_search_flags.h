@@ -12,8 +12,9 @@ namespace kerf::apps {
 struct SearchFlags {
   std::optional<int> hosts;  // of graphs that are no models
   bool front = false;
-  std::string check;      // a plan's file, or an assignment's
-  std::string graph_out;  // the cost graph
+  std::string check;        // a plan's file, or an assignment's
+  std::string graph_out;    // the cost graph
+  std::string stage_costs;  // of actions, by stage
 };
 
 void add_search_flags(CLI::App& command, PlanFlags& plan, SearchFlags& search);

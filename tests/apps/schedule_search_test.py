@@ -71,6 +71,27 @@ class Search(KerfTest):
         flags = ("search", "--model", "mlp", "--workers", 2, "--micro-batches", 4, "--seconds", 0)
         self.assertLess(report(*flags, "--devices", devices)["makespan"], report(*flags)["makespan"])
 
+    def test_goes_by_the_stages_of_a_plan(self):
+        costs = self.folder / "stages.json"
+        answer = run("plan", "mlp", "--workers", 2, "--micro-batches", 4, "--stage-costs", costs, "--json")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        stages = json.loads(costs.read_text())["stages"]
+        self.assertEqual(len(stages), 2)
+        seconds = [worker["seconds"] for worker in json.loads(answer.stdout)["workers"]]
+        for stage, whole in zip(stages, seconds):
+            self.assertAlmostEqual(sum(stage.values()) * 4 / whole, 1, delta=0.2)  # beside copies
+        found = report("search", "--model", "mlp", "--workers", 2, "--micro-batches", 4, "--seconds", 0)
+        again = report("search", "--costs", costs, "--workers", 2, "--micro-batches", 4, "--seconds", 0)
+        self.assertAlmostEqual(found["makespan"] / again["makespan"], 1, delta=1e-6)
+
+    def test_of_another_tools_graph(self):
+        graph, costs = self.folder / "graph.txt", self.folder / "stages.json"
+        node = "node{0} -- Op -- forward_compute_time={1}, backward_compute_time={2}, activation_size=8.0, parameter_size=8.000"
+        graph.write_text("\n".join([node.format(1, 2.0, 5.0), node.format(2, 3.0, 4.0), "\tnode1 -- node2", ""]))
+        answer = run("plan", graph, "--format", "pipedream", "--workers", 2, "--stage-costs", costs)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        self.assertEqual(json.loads(costs.read_text())["stages"], [{"F": 2, "I": 2.5, "W": 2.5}, {"F": 3, "I": 2, "W": 2}])
+
     def test_refusals_name_the_flag(self):
         self.assert_one_error(run("schedule", "1f1b", "--keep", 4), "--keep", "kerf schedule search", code=2)
         self.assert_one_error(run("schedule", "search", "--keep", "4,x"), "--keep", "'4,x' must be", code=2)
