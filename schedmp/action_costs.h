@@ -16,8 +16,8 @@ namespace kerf::schedmp {
 ActionCosts parse_costs(const std::string& text);
 // The JSON above. Throws Error{kUsage} at `origin` and the key.
 ActionCosts read_costs(const std::string& text, const std::string& origin);
-// That JSON, of the stages that are listed. What is cheaper than the least that can be read back
-// (kLeastCost) costs that.
+// That JSON, of the stages that are listed. What takes time, and less than can be read back,
+// is written as the least that can (kLeastCost).
 inline constexpr double kLeastCost = 1e-6;
 std::string write_costs(const ActionCosts& costs);
 

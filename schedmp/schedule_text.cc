@@ -207,9 +207,10 @@ class Parser {
   void settle() {
     if (!schedule_.groups.empty() || too_large_) return;
     schedule_.replicas = static_cast<int>(stages_[0].size());
-    too_large_ = int64_t{schedule_.replicas} * std::ssize(stages_) * schedule_.micro_batches >
-                     kMostUnfolded ||
-                 (schedule_.replicas > 1 && schedule_.replicas > schedule_.workers());
+    const int64_t places =
+        int64_t{schedule_.replicas} * std::ssize(stages_) * schedule_.micro_batches;
+    too_large_ = schedule_.replicas > 1 &&
+                 (schedule_.replicas > schedule_.workers() || places > kMostUnfolded);
     if (too_large_) return;
     for (size_t replica = 0; replica < stages_[0].size(); ++replica)
       for (const auto& groups : stages_) schedule_.groups.push_back(groups[replica]);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "runtime/error.h"
 
@@ -26,8 +27,9 @@ double loss_terms(const partitioner::Model& model) {
   return labels < 0 ? 1 : static_cast<double>(model.value(labels).spec.shape.elements_per_sample());
 }
 
-// "step 4: 1B0", and what of the row is behind it, the last of that: " (behind ... 1F0 1F1)". A
-// text in its own memory, as a step takes none; what that does not hold is cut off.
+// "step 4: 1B0", and what of the row is behind it, the last of that: " (behind ... 1F0 1F1)", an
+// action of several lists once. A text in its own memory, as a step takes none; what that does not
+// hold is cut off.
 constexpr size_t kActionsTold = 16;
 constexpr size_t kMostTold = 256;
 
@@ -37,9 +39,10 @@ class Told {
     add("step {}: {}", step, names[index]);
     action_ = size_;
     const size_t first = index - std::min(index, kActionsTold);
+    const char* before = first > 0 ? " (behind ... " : " (behind ";
     for (size_t i = first; i < index; ++i)
-      add("{}{}", i > first ? " " : first > 0 ? " (behind ... " : " (behind ", names[i]);
-    if (index > 0) add("{}", ")");
+      if (names[i] != names[i + 1]) add("{}{}", std::exchange(before, " "), names[i]);
+    if (size_ > action_) add("{}", ")");
   }
 
   std::string_view action() const { return {memory_.data(), action_}; }

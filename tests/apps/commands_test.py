@@ -791,6 +791,18 @@ class Schedule(KerfTest):
         devices.write_text(json.dumps({"kerf_devices": 1, "workers": {"0": {"speed": 0}, "1": {"speed": 2}}}))
         self.assert_one_error(run("schedule", "1f1b", "--devices", devices, *flags), "devices.json", "worker 0", "speed", code=2)
 
+    def test_a_period_is_what_an_endless_schedule_takes_in_the_long_run(self):
+        devices = self.folder / "devices.json"
+        devices.write_text(json.dumps({"kerf_devices": 1, "workers": {"0": {"speed": 2}, "1": {"speed": 2}}}))
+
+        def period(*flags):
+            return json.loads(run("schedule", "pipedream", "--workers", 2, *flags, "--json").stdout)["period"]
+
+        # Two micro-batches are under way: they take turns of 3 and 13.
+        late = ("--costs", "1,1,1,5", "--micro-batches")
+        self.assertEqual((period(*late, 1), period(*late, 2), period(*late, 1, "--jitter", 0.5)), (8, 16, 8))
+        self.assertEqual(period("--micro-batches", 1, "--devices", devices), 1.5)
+
     def test_what_is_too_long_to_prove_is_simulated(self):
         report = json.loads(run("schedule", "1f1b", "--workers", 1024, "--micro-batches", 1024, "--json").stdout)
         self.assertIsNone(report["verified"])

@@ -18,7 +18,7 @@ NOT_COMPARED = ("asked", "plan_seconds", "out", "picture")
 class FlagTable(KerfTest):
     def setUp(self):
         super().setUp()
-        self.files = {name: self.folder / name for name in ("out.json", "costs.json", "p.svg")}
+        self.files = {name: self.folder / name for name in ("out.json", "costs.json", "stage_costs.json", "p.svg")}
         self.write("devices.json", {"kerf_devices": 1, "workers": {str(i): {"speed": 1 + i} for i in range(4)}})
         self.write("shares.json", {"kerf_shares": 1, "shares": {name: {"0": "all"} for name in ("conv1", "conv2", "fc1", "fc2")} |
                                    {"fc3": {"1": "0-2", "2": "3-4", "3": "5-9"}}})
@@ -54,7 +54,8 @@ class FlagTable(KerfTest):
             "--apart": "relu2,pool2", "--stages-per-worker": 2, "--pairs": "off", "--profile": at / "profile.json", "--transport": "tcp",
             "--threads": 64, "--device": "cuda", "--optimizer": "adam", "--momentum": 0.5 if "--check" in base else 0, "--slack": 0.9,
             "--certify": None, "--front": None, "--check": at / "plan.json", "--assign": at / "stages.json", "--hosts": 3,
-            "--graph-out": self.files["costs.json"], "--format": "costs", "--from-run": at / "run", "--out": self.files["out.json"],
+            "--graph-out": self.files["costs.json"], "--stage-costs": self.files["stage_costs.json"], "--format": "costs", "--from-run": at / "run",
+            "--out": self.files["out.json"],
             "--picture": self.files["p.svg"], "--open": 0, "--short": None, "--fit-batch": None, "--why": None}
 
     def told(self, *arguments):

@@ -178,7 +178,8 @@ void read_record(const std::string& bytes) {
 // Of actions: what is written of them reads back.
 void read_action_costs(const std::string& bytes) {
   const schedmp::ActionCosts costs = schedmp::read_costs(bytes, kOrigin);
-  KERF_CHECK(schedmp::read_costs(write_costs(costs), kOrigin).stages == costs.stages);
+  const schedmp::ActionCosts again = schedmp::read_costs(write_costs(costs), kOrigin);
+  KERF_CHECK(again.stages == costs.stages && again.transfer == costs.transfer);
 }
 
 // What was taken says again what arrived.

@@ -16,7 +16,7 @@ TEST(AStepOfAGpu, SaysWhatIsEnqueuedAndWhatTheGpuIsAt) {
             .reading = [&](const ActivityReport& report) { reports.push_back(report); }});
   ASSERT_EQ(reports.size(), 8u) << "inputs and labels of four micro-batches";
   // Rows are staged, so that the host waits for those before; it is through when the last are read.
-  EXPECT_EQ(reports.back().doing, "step 0: 0U");
+  EXPECT_EQ(reports.back().doing, "step 0: 0U (behind 0F0 0F1 0F2 0F3 0B0 0B1 0B2 0B3)");
   EXPECT_EQ(reports.back().device, "step 0: 0F3");
   for (size_t i = 1; i < reports.size(); ++i)
     EXPECT_GE(reports[i].progress, reports[i - 1].progress);

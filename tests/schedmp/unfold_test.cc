@@ -326,20 +326,22 @@ TEST(ActionCosts, AreReadAsWritten) {
 }
 
 TEST(ActionCosts, WrittenReadBack) {
-  const ActionCosts costs{{{1, 2.0 / 3, 3e-5}, {0, 5, 1e300}}, 0.1};
+  const ActionCosts costs{{{1, 2.0 / 3, 3e-5}, {0, 1e-9, 1e300}}, 0.1};
   const ActionCosts back = read_costs(write_costs(costs), "costs.json");
-  EXPECT_THAT(back.stages, ElementsAre(StageCosts{1, 2.0 / 3, 3e-5}, StageCosts{1e-6, 5, 1e6}));
+  EXPECT_THAT(back.stages, ElementsAre(StageCosts{1, 2.0 / 3, 3e-5}, StageCosts{0, 1e-6, 1e6}));
   EXPECT_EQ(back.transfer, 0.1);
+  for (const double transfer : {0.0, 5e-7, 1e300})  // what a clock may tell of it
+    EXPECT_NO_THROW(read_costs(write_costs({{{1, 1, 1}}, transfer}), "costs.json"));
 }
 
 TEST(ActionCosts, RefuseWhatIsNone) {
   for (const char* text : {"", "1", "1,1", "1,1,1,1,1", "1,1,x", "1,,1", "1,1,1,", "nan,1,1",
-                           "inf,1,1", "0,1,1", "-1,1,1", "1,1,1,-1", "1e300,1,1", " 1,1,1"})
+                           "inf,1,1", "1e-7,1,1", "-1,1,1", "1,1,1,-1", "1e300,1,1", " 1,1,1"})
     EXPECT_THROW(parse_costs(text), Error) << text;
   for (const char* text :
        {"{}", R"({"kerf_costs": 2, "stages": []})", R"({"kerf_costs": 1, "stages": []})",
         R"({"kerf_costs": 1, "stages": [{"F": 1, "I": 1}]})",
-        R"({"kerf_costs": 1, "stages": [{"F": 1, "I": 1, "W": 0}]})",
+        R"({"kerf_costs": 1, "stages": [{"F": 1, "I": 1, "W": 1e-7}]})",
         R"({"kerf_costs": 1, "stages": [{"F": 1, "I": 1, "W": 1, "B": 2}]})"})
     EXPECT_THROW(read_costs(text, "costs.json"), Error) << text;
 }
