@@ -161,7 +161,6 @@ class Parser {
     if (count_ < 4) throw Error(ErrorCode::kUsage, "the header is not complete", origin);
     if (stages_.empty()) throw Error(ErrorCode::kUsage, "there is no stage", origin);
     settle();
-    refuse_too_large(origin);
     for (int replica = 1; replica < schedule_.replicas; ++replica)
       if (!replicas_seen_.contains(replica))
         throw Error(ErrorCode::kUsage,
@@ -200,38 +199,31 @@ class Parser {
     if (!stages_.empty() && stages_[0].size() != groups.size())
       line.fail(
           kerf::format("stage 0 has {} replica(s), this one {}", stages_[0].size(), groups.size()));
+    check_size(line, std::ssize(groups));
     stages_.push_back(std::move(groups));
+  }
+
+  // A short text can ask for thousands of replicas, each with a place for every micro-batch.
+  void check_size(Line& line, int64_t replicas) const {
+    const int64_t places = replicas * (std::ssize(stages_) + 1) * schedule_.micro_batches;
+    if (replicas > 1 && (replicas > schedule_.workers() || places > kMostUnfolded))
+      line.fail(kerf::format("{} replicas for {} micro-batches on {} workers are too many",
+                             replicas, schedule_.micro_batches, schedule_.workers()));
   }
 
   // Once every stage is there.
   void settle() {
-    if (!schedule_.groups.empty() || too_large_) return;
+    if (!schedule_.groups.empty()) return;
     schedule_.replicas = static_cast<int>(stages_[0].size());
-    const int64_t places =
-        int64_t{schedule_.replicas} * std::ssize(stages_) * schedule_.micro_batches;
-    too_large_ = schedule_.replicas > 1 &&
-                 (schedule_.replicas > schedule_.workers() || places > kMostUnfolded);
-    if (too_large_) return;
     for (size_t replica = 0; replica < stages_[0].size(); ++replica)
       for (const auto& groups : stages_) schedule_.groups.push_back(groups[replica]);
     if (schedule_.replicas > 1)
       schedule_.replica_of.resize(static_cast<size_t>(schedule_.micro_batches));
   }
 
-  void refuse_too_large(const std::string& where) const {
-    if (too_large_)
-      throw Error(ErrorCode::kUsage,
-                  kerf::format("{} replicas of {} stages for {} micro-batches on {} workers are "
-                               "more than can be looked at",
-                               schedule_.replicas, stages_.size(), schedule_.micro_batches,
-                               schedule_.workers()),
-                  where);
-  }
-
   int head(Line& line, const char* what, int least, int most) {
     if (stages_.empty()) line.fail("'stage 0 on WORKER' expected");
     settle();
-    if (too_large_) line.fail("the replicas of the stages are more than can be looked at");
     std::string_view word = line.word(what);
     if (word.back() != ':') line.fail(kerf::format("a {} and ':' expected", what));
     return line.to_number(word.substr(0, word.size() - 1), what, least, most);
@@ -280,7 +272,6 @@ class Parser {
   std::vector<std::vector<std::vector<int>>> stages_;  // by stage, by replica: workers
   std::set<int> replicas_seen_;
   std::set<std::pair<std::string, int>> seen_;  // sections of workers
-  bool too_large_ = false;
   int count_ = 0;
   int64_t actions_ = 0;
 };

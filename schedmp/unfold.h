@@ -39,6 +39,11 @@ struct ActionCosts {
   uint64_t seed = 0;
   int64_t step = 0;
 
+  ActionCosts without_jitter() const {
+    ActionCosts steady = *this;
+    steady.jitter = 0;
+    return steady;
+  }
   const StageCosts& of_stage(int stage) const {
     return static_cast<size_t>(stage) < stages.size() ? stages[static_cast<size_t>(stage)] : others;
   }

@@ -36,6 +36,8 @@ std::vector<std::string> check_order(const Schedule& schedule,
 // as can be comes to each worker once, and a message spans no more than the most that a period is
 // ahead. check_order looks at so many.
 int64_t proving_periods(const Schedule& endless);
+// An endless schedule over those, any other as it is.
+Schedule as_it_is_proved(const Schedule& schedule);
 // What of it no run can do; empty: there is nothing.
 std::optional<std::string> why_it_cannot_run(const Schedule& schedule);
 // Whether `schedule` is one for this plan, and can run: stages, groups, micro-batches.

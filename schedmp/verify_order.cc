@@ -117,6 +117,11 @@ int64_t proving_periods(const Schedule& endless) {
   return std::max<int64_t>(1, at_work) * (ahead / endless.micro_batches + 1) + 2;
 }
 
+Schedule as_it_is_proved(const Schedule& schedule) {
+  if (!schedule.endless()) return schedule;
+  return unrolled(schedule, static_cast<int>(proving_periods(schedule)));
+}
+
 std::vector<std::string> check_order(const Schedule& schedule, WeightOrder order) {
   if (schedule.micro_batches < 1) return {"there must be at least 1 micro-batch"};
   if (!schedule.endless()) return check_rows_and_groups(schedule, order);

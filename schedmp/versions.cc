@@ -52,8 +52,7 @@ struct Weights {
 }  // namespace
 
 std::vector<StageVersions> versions_of(const Schedule& schedule) {
-  if (schedule.endless())
-    return versions_of(unrolled(schedule, static_cast<int>(proving_periods(schedule))));
+  if (schedule.endless()) return versions_of(as_it_is_proved(schedule));
   std::vector<StageVersions> all(static_cast<size_t>(schedule.stages()));
   for (const std::vector<Action>& row : schedule.rows) {
     std::map<int, Weights> stages;

@@ -24,7 +24,6 @@ namespace kerf::apps {
 
 namespace {
 
-constexpr int kMeanPeriods = 60;
 constexpr int kRefuted = 1;                   // exit code
 constexpr int64_t kMostVerified = 2'000'000;  // actions
 constexpr int64_t kMostDrawn = 100'000;       // actions
@@ -121,14 +120,7 @@ void ScheduleCommand::show_periods() {
   record_.schedule = shown(std::count_if(row.begin(), row.end(), updates) > 1 ? 1 : 2);
   if (!record_.problems.empty() || is_too_long()) return;
   record_.versions = schedmp::versions_of(*record_.endless);
-  schedmp::ActionCosts steady = record_.costs;
-  steady.jitter = 0;
-  const auto makespan = [&](int periods) {
-    return schedmp::bubble(shown(periods), record_.graph, steady).makespan;
-  };
-  // Periods may differ in turns: the mean over as many as most turns divide.
-  const auto many = static_cast<int>(schedmp::proving_periods(*record_.endless));
-  record_.period = (makespan(many + kMeanPeriods) - makespan(many)) / kMeanPeriods;
+  record_.period = schedmp::period_of(*record_.endless, record_.graph, record_.costs);
 }
 
 void ScheduleCommand::take_found() {
@@ -161,11 +153,10 @@ void ScheduleCommand::find_for(Planned& planned) {
 void ScheduleCommand::keep_found(schedmp::FoundSchedule found) {
   record_.found = std::move(found);
   record_.schedule = record_.found->schedule;
-  schedmp::ActionCosts steady = record_.costs;
-  steady.jitter = 0;
   const schedmp::Schedule built_in = schedmp::one_f_one_b({record_.schedule.groups, record_.graph},
                                                           record_.schedule.micro_batches);
-  record_.of_1f1b = schedmp::bubble(built_in, record_.graph, steady).makespan;
+  record_.of_1f1b =
+      schedmp::bubble(built_in, record_.graph, record_.costs.without_jitter()).makespan;
 }
 
 schedmp::Buffering ScheduleCommand::buffering() const {
@@ -179,7 +170,7 @@ schedmp::Buffering ScheduleCommand::buffering() const {
 
 bool ScheduleCommand::is_too_long() const {
   const schedmp::Schedule& all = record_.endless ? *record_.endless : record_.schedule;
-  const int64_t periods = all.endless() ? schedmp::proving_periods(all) + kMeanPeriods : 1;
+  const int64_t periods = all.endless() ? schedmp::proving_periods(all) + schedmp::kMeanPeriods : 1;
   return all.actions() > kMostVerified / periods;
 }
 
@@ -194,11 +185,7 @@ void ScheduleCommand::verify_chain() {
     for (std::string& problem : schedmp::check_transfers(*written_))
       record_.problems.push_back(std::move(problem));
   if (record_.problems.empty()) {
-    const schedmp::Schedule proved =
-        record_.schedule.endless()
-            ? schedmp::unrolled(record_.schedule,
-                                static_cast<int>(schedmp::proving_periods(record_.schedule)))
-            : played();
+    const schedmp::Schedule proved = schedmp::as_it_is_proved(played());
     const auto stuck = [&](schedmp::Buffering under) {
       return schedmp::unfold(proved, record_.graph, {}, under).stuck;
     };
@@ -259,11 +246,10 @@ void ScheduleCommand::simulate() {
   if (int64_t{record_.schedule.stages()} * record_.schedule.micro_batches >
       record_.schedule.actions())
     return;
-  schedmp::ActionCosts steady = record_.costs;
-  steady.jitter = 0;
   const schedmp::Buffering under =
       buffer.empty() ? schedmp::Buffering{} : record_.buffering.value_or(schedmp::Buffering{});
-  record_.unfolded = schedmp::unfold(played(), record_.graph, steady, under);
+  record_.unfolded =
+      schedmp::unfold(played(), record_.graph, record_.costs.without_jitter(), under);
   if (written_) record_.unfolded = schedmp::computed_of(*written_, record_.unfolded);
   record_.bubble = schedmp::bubble(record_.schedule, record_.unfolded);
   if (!record_.unfolded.stuck.empty()) return;

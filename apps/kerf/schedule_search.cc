@@ -37,33 +37,6 @@ std::vector<int> caps_of(const std::string& text) {
   return caps;
 }
 
-}  // namespace
-
-void add_schedule_search_flags(CLI::App& command, ScheduleSearchFlags& flags) {
-  command
-      .add_option("--keep", flags.keep,
-                  "Of a search: how many micro-batches a worker may have between their F and their "
-                  "W, one number, or one for each worker (default: what 1F1B keeps)")
-      ->type_name("N[,N...]");
-  command
-      .add_option(
-          "--seconds", flags.seconds,
-          format("Of a search: for so long it improves what it found (default {}), and tries "
-                 "rules before, for five seconds at least; less where nothing can be better",
-                 kSeconds))
-      ->check(CLI::Range(0.0, kMostSeconds))
-      ->type_name("SECONDS");
-}
-
-void check_schedule_search_flags(const ScheduleSearchFlags& flags, const std::string& schedule) {
-  if (schedule == kSearch) return;
-  for (const auto& [name, given] :
-       {std::pair{"--keep", flags.keep.has_value()}, {"--seconds", flags.seconds.has_value()}})
-    require(!given, name, "it is of a search: kerf schedule search");
-}
-
-namespace {
-
 void check_size(int64_t stages, int micro_batches) {
   require(stages * stages * micro_batches <= kMostSearched, "--micro-batches",
           format("{} on {} are too much to search", plural(micro_batches, "micro-batch"),
@@ -86,18 +59,6 @@ schedmp::FoundSchedule found(const schedmp::Pipeline& pipeline, int micro_batche
                                     search.costs.value_or(schedmp::ActionCosts{}), keep, effort);
   });
 }
-
-}  // namespace
-
-schedmp::FoundSchedule search_chain(int workers, int micro_batches, const ScheduleSearch& search) {
-  check_size(workers, micro_batches);
-  std::vector<std::vector<int>> groups;
-  for (int worker = 0; worker < workers; ++worker) groups.push_back({worker});
-  const auto pipeline = partitioner::chain_of(std::move(groups));
-  return found(pipeline, micro_batches, search, schedmp::kept_by_1f1b(pipeline, micro_batches));
-}
-
-namespace {
 
 using Parts = std::vector<partitioner::Part>;
 
@@ -135,6 +96,37 @@ std::vector<int> kept_within_cap(const Planned& planned, const Parts& parts,
 }
 
 }  // namespace
+
+void add_schedule_search_flags(CLI::App& command, ScheduleSearchFlags& flags) {
+  command
+      .add_option("--keep", flags.keep,
+                  "Of a search: how many micro-batches a worker may have between their F and their "
+                  "W, one number, or one for each worker (default: what 1F1B keeps)")
+      ->type_name("N[,N...]");
+  command
+      .add_option(
+          "--seconds", flags.seconds,
+          format("Of a search: for so long it improves what it found (default {}), and tries "
+                 "rules before, for five seconds at least; less where nothing can be better",
+                 kSeconds))
+      ->check(CLI::Range(0.0, kMostSeconds))
+      ->type_name("SECONDS");
+}
+
+void check_schedule_search_flags(const ScheduleSearchFlags& flags, const std::string& schedule) {
+  if (schedule == kSearch) return;
+  for (const auto& [name, given] :
+       {std::pair{"--keep", flags.keep.has_value()}, {"--seconds", flags.seconds.has_value()}})
+    require(!given, name, "it is of a search: kerf schedule search");
+}
+
+schedmp::FoundSchedule search_chain(int workers, int micro_batches, const ScheduleSearch& search) {
+  check_size(workers, micro_batches);
+  std::vector<std::vector<int>> groups;
+  for (int worker = 0; worker < workers; ++worker) groups.push_back({worker});
+  const auto pipeline = partitioner::chain_of(std::move(groups));
+  return found(pipeline, micro_batches, search, schedmp::kept_by_1f1b(pipeline, micro_batches));
+}
 
 schedmp::FoundSchedule search_plan(const Planned& planned, ScheduleSearch& search) {
   const partitioner::Plan& plan = planned.plan;

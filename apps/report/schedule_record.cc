@@ -92,21 +92,6 @@ std::string proof_text(const ScheduleRecord& record) {
       *record.safe_under_rendezvous ? "; safe even when every send waits for its receive" : "");
 }
 
-double work_of_all(const ScheduleRecord& record, const schedmp::Schedule& schedule) {
-  schedmp::ActionCosts steady = record.costs;
-  steady.jitter = 0;
-  double work = 0;
-  for (size_t worker = 0; worker < schedule.rows.size(); ++worker)
-    for (const schedmp::Action& action : schedule.rows[worker])
-      work += steady.of(action, static_cast<int>(worker), 0);
-  return work;
-}
-
-// Of a period that others come before and after.
-double bubble_of_period(const ScheduleRecord& record) {
-  return 1 - work_of_all(record, *record.endless) / record.schedule.workers() / *record.period;
-}
-
 std::vector<int> by_stage(const ScheduleRecord& record, int schedmp::StageVersions::*what) {
   std::vector<int> all;
   for (const schedmp::StageVersions& each : record.versions) all.push_back(each.*what);
@@ -118,9 +103,8 @@ std::string endless_text(const ScheduleRecord& record) {
   std::string text = format("goes on for ever: periods of {}",
                             plural(record.endless->micro_batches, "micro-batch"));
   if (!record.period) return text + "\n";
-  if (*record.period > 0)
-    text += format(", which take {:.6g} units each once under way; idle: {} of it", *record.period,
-                   human_percent(bubble_of_period(record)));
+  text += format(", which take {:.6g} units each once under way; idle: {} of it",
+                 record.period->takes, human_percent(record.period->bubble));
   return text + format("\nupdates are late by, by stage: {}; versions of the weights kept: {}\n",
                        peaks_text(by_stage(record, &schedmp::StageVersions::staleness)),
                        peaks_text(by_stage(record, &schedmp::StageVersions::kept)));
@@ -187,9 +171,8 @@ Json to_json(const ScheduleRecord& record) {
   }
   if (record.endless) {
     answer["period_micro_batches"] = record.endless->micro_batches;
-    answer["period"] = record.period ? Json(*record.period) : Json(nullptr);
-    answer["bubble_period"] =
-        record.period && *record.period > 0 ? Json(bubble_of_period(record)) : Json(nullptr);
+    answer["period"] = record.period ? Json(record.period->takes) : Json(nullptr);
+    answer["bubble_period"] = record.period ? Json(record.period->bubble) : Json(nullptr);
     answer["staleness"] = by_stage(record, &schedmp::StageVersions::staleness);
     answer["versions"] = by_stage(record, &schedmp::StageVersions::kept);
   }

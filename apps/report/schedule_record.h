@@ -7,6 +7,7 @@
 
 #include "runtime/json.h"
 #include "schedmp/idle.h"
+#include "schedmp/period.h"
 #include "schedmp/search/schedule_search.h"
 #include "schedmp/staircase.h"
 #include "schedmp/verify.h"
@@ -29,7 +30,7 @@ struct ScheduleRecord {
   bool transfers = false;                       // the file names its sends and receives
   // Of an endless one that is proved: by stage, and what a period takes once it is under way.
   std::vector<schedmp::StageVersions> versions;
-  std::optional<double> period;
+  std::optional<schedmp::Period> period;
 
   std::optional<bool> verified;  // empty: it is too long for that
   std::vector<std::string> problems;

@@ -7,6 +7,7 @@
 #include "runtime/error.h"
 #include "schedmp/schedules.h"
 #include "schedmp/staircase.h"
+#include "schedmp/verify.h"
 #include "tests/schedmp/named_schedules.h"
 
 namespace kerf::schedmp {
@@ -250,7 +251,7 @@ TEST(Shapes, TakeAnyGraphOfTheirStages) {
     }
     Schedule schedule = make_schedule(name, {groups, graph}, 7);
     EXPECT_THAT(check_order(schedule), testing::IsEmpty()) << name;
-    if (schedule.endless()) schedule = unrolled(schedule, proving_periods(schedule));
+    schedule = as_it_is_proved(schedule);
     EXPECT_THAT(unfold(schedule, graph).stuck, testing::IsEmpty()) << name;
   }
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
+#include "schedmp/period.h"
 #include "schedmp/schedules.h"
 #include "schedmp/staircase.h"
 #include "schedmp/verify.h"
@@ -23,17 +24,10 @@ using tests::made;
 Schedule parse(const std::string& body) {
   return parse_schedule("kerf-schedule 1\nname x\n" + body, "s.txt");
 }
-Schedule one_worker(const std::string& rows) {
-  return parse("workers 1\nmicro-batches 2\nstage 0 on 0\n" + rows);
-}
-
+const std::string kOneWorker = "workers 1\nmicro-batches 2\nstage 0 on 0\n";
+Schedule one_worker(const std::string& rows) { return parse(kOneWorker + rows); }
 std::string complaint_of_one(const std::string& rows) {
-  try {
-    one_worker(rows);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "accepted";
+  return tests::complaint("kerf-schedule 1\nname x\n" + kOneWorker + rows);
 }
 
 // ---- text
@@ -184,14 +178,20 @@ TEST(PipeDream, IsNeverIdleOnceUnderWay) {
   for (const std::string name : {"pipedream", "pipedream-2bw", "ampnet"})
     for (int p = 1; p <= 8; ++p) {
       const int m = p + 1;
-      const auto makespan = [&](int periods) {
-        return bubble(unrolled(made(name, p, m), periods), chain_of_stages(p)).makespan;
-      };
-      EXPECT_NEAR(makespan(9) - makespan(8), 3 * m, 1e-9) << name << p;
+      const Period period = period_of(made(name, p, m), chain_of_stages(p), {});
+      EXPECT_NEAR(period.takes, 3 * m, 1e-9) << name << p;
+      EXPECT_NEAR(period.bubble, 0, 1e-9) << name << p;
       for (int stage = 0; stage < p; ++stage)
         EXPECT_EQ(peak_activations(unrolled(made(name, p, m), 3))[static_cast<size_t>(stage)],
                   p - stage);
     }
+}
+
+// Two micro-batches are under way, and a message takes five: periods of 3 and 13 take turns.
+TEST(Period, IsTheMeanOfTurns) {
+  const Period period = period_of(made("pipedream", 2, 1), chain_of_stages(2), {{}, 5});
+  EXPECT_NEAR(period.takes, 8, 1e-9);
+  EXPECT_NEAR(period.bubble, 1 - 3.0 / 8, 1e-9);
 }
 
 TEST(PipeDream2BW, NeedsAsManyMicroBatchesAsAStageIsAhead) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/error.h"
 #include "schedmp/schedules.h"
 
 namespace kerf::tests {
@@ -29,6 +30,16 @@ inline std::vector<std::string> schedules_that_run() {
     return schedmp::replicas_of(name) > 1 || schedmp::is_endless(name);
   });
   return names;
+}
+
+// How the text of a schedule is refused.
+inline std::string complaint(const std::string& text) {
+  try {
+    schedmp::parse_schedule(text, "s.txt");
+  } catch (const Error& error) {
+    return error.code() == ErrorCode::kUsage ? error.what() : "refused with another code";
+  }
+  return "accepted";
 }
 
 // Of one worker a stage, or as many stages as it has by itself.

@@ -11,15 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string complaint(const std::string& text) {
-  try {
-    parse_schedule(text, "s.txt");
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUsage);
-    return error.what();
-  }
-  return "accepted";
-}
+using tests::complaint;
 
 TEST(ScheduleText, ReadsBackIdentically) {
   for (int m = 1; m <= 5; ++m)
