@@ -8,6 +8,8 @@
 namespace kerf::partitioner {
 namespace {
 
+using Kind = Instruction::Kind;
+
 void add(const std::vector<int>& locals, const std::vector<int>& which, std::vector<int>& to) {
   for (const int k : which)
     if (static_cast<size_t>(k) < locals.size() && locals[static_cast<size_t>(k)] >= 0)
@@ -102,6 +104,26 @@ std::vector<int> locals_touched(const Model& model, const Part& part,
   if (pass == Pass::kForward) add(call.outputs);
   for (const Instruction::Target& target : instruction.targets) add({target.local});
   return result;
+}
+
+std::vector<int> locals_written(const Part& part, const Instruction& instruction) {
+  std::vector<int> written;
+  switch (instruction.kind) {
+    case Kind::kForward:
+      return part.calls[static_cast<size_t>(instruction.call)].outputs;
+    case Kind::kGradient:
+      for (const Instruction::Target& target : instruction.targets) written.push_back(target.local);
+      return written;
+    case Kind::kReceive:
+      for (const Move& move : instruction.moves) written.push_back(move.local);
+      return written;
+    case Kind::kCopy:
+      return {instruction.moves[1].local};
+    case Kind::kZero:
+      return {instruction.local};
+    default:
+      return written;
+  }
 }
 
 }  // namespace kerf::partitioner

@@ -17,6 +17,8 @@ std::vector<int> locals_read(const Model& model, const LocalCall& call, Pass pas
 // The locals that an instruction reads or writes, aliases as such.
 std::vector<int> locals_touched(const Model& model, const Part& part,
                                 const Instruction& instruction);
+// Those that it writes to; -1 among them stands for an output that is absent.
+std::vector<int> locals_written(const Part& part, const Instruction& instruction);
 // Whether the pass has to do with what forward reserved, and with what I hands to W.
 bool uses_reserve(const Model& model, const LocalCall& call, Pass pass);
 bool uses_handed(const LocalCall& call, Pass pass);

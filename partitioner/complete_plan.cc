@@ -1,6 +1,8 @@
 #include "partitioner/complete_plan.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 
 #include "partitioner/sources.h"
 #include "partitioner/stage_price.h"
@@ -98,11 +100,34 @@ ImpliedDivisions::ImpliedDivisions(const Model& model, const Plan& plan)
 std::optional<ops::Layout> ImpliedDivisions::of(const Stage& stage, NodeId node,
                                                 const Division& division) const {
   if (stage.parts.empty()) return ops::Layout{};  // validate_decisions() tells it
+  if (division.replica_parts > 0) return of_replicas(stage, node, division);
   if (stage.parts.size() == 1) return whole_division(model_, node, stage.parts[0]);
   if (cut_ == Cut::kBatch)
     return divide_by_samples(model_.op(node).space(), stage.parts, division.largest, speeds_);
   if (!spread_) return {};
   return spread_(node, stage.parts, division);
+}
+
+// Each divides the node as the first does.
+std::optional<ops::Layout> ImpliedDivisions::of_replicas(const Stage& stage, NodeId node,
+                                                         const Division& division) const {
+  std::map<int, Stage> by_replica;
+  for (const int part : stage.parts)
+    by_replica[division.replica_of(part)].parts.push_back(part % division.replica_parts);
+  Division of_one = division;
+  of_one.replica_parts = 0;
+  for (ops::Layout& each : of_one.nodes)
+    std::erase_if(each.shares,
+                  [&](const ops::Share& share) { return share.part >= division.replica_parts; });
+  std::optional<ops::Layout> all;
+  for (const auto& [replica, own] : by_replica) {
+    std::optional<ops::Layout> layout = of(own, node, of_one);
+    if (!layout) return {};
+    for (ops::Share& share : layout->shares) share.part += replica * division.replica_parts;
+    if (!all) all = ops::Layout{};
+    std::ranges::move(layout->shares, std::back_inserter(all->shares));
+  }
+  return all;
 }
 
 void complete_plan(const Model& model, const LeftOut& left_out, const InFlightOf& in_flight_of,

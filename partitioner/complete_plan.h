@@ -38,6 +38,9 @@ class ImpliedDivisions {
   std::optional<ops::Layout> of(const Stage& stage, NodeId node, const Division& division) const;
 
  private:
+  std::optional<ops::Layout> of_replicas(const Stage& stage, NodeId node,
+                                         const Division& division) const;
+
   const Model& model_;
   const Cut cut_;
   std::vector<double> speeds_;

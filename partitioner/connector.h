@@ -40,6 +40,9 @@ namespace kerf::partitioner {
 struct Division {
   std::vector<ops::Layout> nodes;
   int64_t largest = 1;
+  // Replica r (replicas.h) has as many parts, from this number times r on; 0: there is one replica.
+  int replica_parts = 0;
+  int replica_of(int part) const { return replica_parts > 0 ? part / replica_parts : 0; }
   bool operator==(const Division&) const = default;
 };
 
@@ -49,8 +52,8 @@ struct Computation {
   NodeId node = -1;
   int part = 0;
   ops::Box iterations;
-  int box_number = 0;  // among the node's distinct boxes, in the order of the shares; replicas have
-                       // the same
+  int box_number = 0;  // among the node's distinct boxes, in the order of the shares; parts that
+                       // compute one box of the same micro-batches have the same
   std::vector<ops::Box> inputs = {};
   std::vector<ops::Box> outputs = {};
 };

@@ -9,11 +9,17 @@ namespace {
 class HoldEverything final : public InFlight {
  public:
   std::vector<Flight> of(const Pipeline& pipeline, int micro_batches) const override {
-    return std::vector<Flight>(pipeline.groups.size(), {micro_batches, 0});
+    return std::vector<Flight>(static_cast<size_t>(pipeline.graph.stages()), {micro_batches, 0});
   }
 };
 
 }  // namespace
+
+std::vector<bool> recomputing_stages(const std::vector<Flight>& flights) {
+  std::vector<bool> stages;
+  for (const Flight& flight : flights) stages.push_back(flight.recomputed > 0);
+  return stages;
+}
 
 std::unique_ptr<InFlight> hold_everything() { return std::make_unique<HoldEverything>(); }
 

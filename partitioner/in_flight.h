@@ -15,6 +15,11 @@ struct Pipeline;  // stage_graph.h
 struct Flight {    // of a stage
   int kept = 0;    // micro-batches whose activations it holds at once, at most
   int handed = 0;  // whose I has run and whose W has not, at most; 0 where B runs both
+  // Of a stage that recomputes: how many of its micro-batches it does, how many at once have what
+  // they were sent alone, at most, and how many that or all else.
+  int recomputed = 0;
+  int checkpointed = 0;
+  int entered = 0;
   bool operator==(const Flight&) const = default;
 };
 
@@ -28,6 +33,9 @@ class InFlight {
   // Whether the schedule has gradients, or forward passes alone.
   virtual bool trains() const { return true; }
 };
+
+// By stage, for LowerOptions.
+std::vector<bool> recomputing_stages(const std::vector<Flight>& flights);
 
 // Holds every micro-batch everywhere: right for any schedule, tight for GPipe.
 std::unique_ptr<InFlight> hold_everything();

@@ -66,7 +66,7 @@ class InPlace {
     const size_t memory = root(input);
     const Local& held = part_.locals[memory];
     const auto same = [&](int other) { return other >= 0 && root(other) == memory; };
-    return held.storage == Storage::kOwn && held.kind == LocalKind::kActivation &&
+    return held.storage == Storage::kOwn && held.kind == LocalKind::kActivation && !held.entered &&
            last_[memory] == at && !read_backward_[memory] &&
            std::count_if(call.inputs.begin(), call.inputs.end(), same) == 1;
   }

@@ -4,6 +4,7 @@
 #include <ranges>
 #include <set>
 
+#include "partitioner/call_needs.h"
 #include "partitioner/insertions.h"
 #include "partitioner/list_uses.h"
 #include "partitioner/lowering.h"
@@ -15,7 +16,13 @@ using Kind = Instruction::Kind;
 
 class InSlots {
  public:
-  InSlots(const Model& model, Part& part) : model_(model), part_(part), lists_(lists_of(part)) {}
+  // What is made again has memory of its own: its slot may be another message's by then.
+  InSlots(const Model& model, Part& part)
+      : model_(model), part_(part), lists_(lists_of(part)), recomputed_(part.locals.size()) {
+    for (const Instruction& each : part.recompute.instructions)
+      for (const int touched : locals_touched(model, part, each))
+        recomputed_[static_cast<size_t>(root_of(part, touched))] = true;
+  }
 
   void run() {
     find_sent();
@@ -61,32 +68,12 @@ class InSlots {
   const Model& model_;
   Part& part_;
   const std::array<InstructionList*, kLists> lists_;
-  std::map<int, Sent> sent_;  // by root
+  std::map<int, Sent> sent_;      // by root
+  std::vector<bool> recomputed_;  // by root: RECOMPUTE makes or reads it
   // By list: where a kReceive stands, rising.
   std::array<std::vector<size_t>, kLists> receives_;
   std::array<Insertions, kLists> insertions_;
 };
-
-// What an instruction writes to: locals.
-std::vector<int> locals_written(const Part& part, const Instruction& instruction) {
-  std::vector<int> written;
-  switch (instruction.kind) {
-    case Kind::kForward:
-      return part.calls[static_cast<size_t>(instruction.call)].outputs;
-    case Kind::kGradient:
-      for (const Instruction::Target& target : instruction.targets) written.push_back(target.local);
-      return written;
-    case Kind::kReceive:
-      for (const Move& move : instruction.moves) written.push_back(move.local);
-      return written;
-    case Kind::kCopy:
-      return {instruction.moves[1].local};
-    case Kind::kZero:
-      return {instruction.local};
-    default:
-      return written;
-  }
-}
 
 void InSlots::find_sent() {
   for (size_t list = 0; list < kLists; ++list)
@@ -96,6 +83,7 @@ void InSlots::find_sent() {
       for (const Move& move : each.moves) {
         const int root = root_of(part_, move.local);
         const Local& made = local(root);
+        if (recomputed_[static_cast<size_t>(root)]) continue;
         if (made.storage == Storage::kOwn && made.kind != LocalKind::kData && !made.persistent())
           sent_[root].sends.push_back({list, i});
       }
@@ -124,6 +112,7 @@ std::vector<InSlots::Passage> InSlots::passages_of(const ListUses& uses) {
   };
   add({kF, kI, kW});
   add({kF, kB});
+  add({kCheckpointed});
   for (const size_t list : {kContribute, kReduce, kConclude, kUpdate, kFetch}) add({list});
   return {passages.begin(), passages.end()};
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
 
 #include "partitioner/blocks.h"
 #include "partitioner/call_needs.h"
@@ -25,7 +26,8 @@ class PartMemory {
         part_(part),
         samples_(samples),
         lists_(lists_of(part)),
-        tenants_(tenants_of(model, part, samples)) {}
+        tenants_(tenants_of(model, part, samples)),
+        entered_until_(last_of_entered()) {}
 
   void place() {
     measure_scratch();
@@ -41,6 +43,7 @@ class PartMemory {
 
   void measure_scratch();
   void keep(const Tenant& tenant);
+  std::optional<size_t> last_of_entered() const;
   void place_pass();
   void place_list(size_t list);
   void place_aliases();
@@ -49,6 +52,7 @@ class PartMemory {
   void insert_regions();
   void insert_views();
   void release_what_was_unpacked(size_t list);
+  void insert_entered();
   std::optional<InstructionRange> use_of_region(RegionKind region, size_t list);
 
   const Model& model_;
@@ -56,6 +60,7 @@ class PartMemory {
   const int64_t samples_;
   const std::array<InstructionList*, kLists> lists_;
   const std::vector<Tenant> tenants_;
+  const std::optional<size_t> entered_until_;  // list; empty: nothing is read again
   std::array<Insertions, kLists> insertions_;
 };
 
@@ -95,16 +100,31 @@ void PartMemory::keep(const Tenant& tenant) {
     end += tenant.bytes;
   };
   const bool weights = tenant.in_list(kW);
+  if (tenant.entered) {
+    if (entered_until_ == kRecomputed && tenant.in_list(kRecomputed))
+      take(RegionKind::kEntered, {kCheckpointed, kRecomputed});
+    else if (tenant.in_list(kRecomputed) || tenant.in_list(kI) || weights)
+      take(RegionKind::kEntered, {kF, kCheckpointed, kRecomputed, kI, kW, kB});
+    return;
+  }
   if (tenant.in_list(kF) && (weights || tenant.in_list(kI))) {
     part_.kept_bytes += tenant.bytes;
     if (part_.single_pass) return;
     if (weights)
-      take(RegionKind::kKeptForWeights, {kF, kI, kW, kB});
+      take(RegionKind::kKeptForWeights, {kF, kRecomputed, kI, kW, kB});
     else
-      take(RegionKind::kKept, {kF, kI, kB});
+      take(RegionKind::kKept, {kF, kRecomputed, kI, kB});
   } else if (tenant.in_list(kI) && weights) {
     take(RegionKind::kHanded, {kI, kW});
   }
+}
+
+// The last list, of a micro-batch, that reads what was entered.
+std::optional<size_t> PartMemory::last_of_entered() const {
+  for (const size_t list : {kW, kI, kRecomputed})
+    for (const Tenant& tenant : tenants_)
+      if (tenant.entered && tenant.in_list(list)) return list;
+  return std::nullopt;
 }
 
 // A copy between a piece of one tensor and a piece of another goes through a dense one; shares of
@@ -211,37 +231,62 @@ void PartMemory::insert_regions() {
     if (part_.bytes_of(region) > 0)
       insertions_[list].after(use_of_region(region, list)->last, of_region(Kind::kGive, region));
   };
-  take(RegionKind::kKept, kF);
-  take(RegionKind::kKeptForWeights, kF);
+  for (const RegionKind region : {RegionKind::kKept, RegionKind::kKeptForWeights}) {
+    take(region, kF);
+    if (part_.recomputes()) take(region, kRecomputed);
+  }
   take(RegionKind::kHanded, kI);
   give(RegionKind::kKept, kI);
   give(RegionKind::kKept, kB);
   for (const RegionKind region : {RegionKind::kKeptForWeights, RegionKind::kHanded})
     give(region, kW);
   give(RegionKind::kKeptForWeights, kB);
+  insert_entered();
 }
 
-// A message is released after its last reader, in both orders of the backward pass.
+// Who recomputes and who does not have the same memory for it where gradients read it.
+void PartMemory::insert_entered() {
+  if (part_.bytes_of(RegionKind::kEntered) == 0) return;
+  const auto use = [&](size_t list) { return *use_of_region(RegionKind::kEntered, list); };
+  const auto give = [&](size_t list) {
+    insertions_[list].after(use(list).last, of_region(Kind::kGive, RegionKind::kEntered));
+  };
+  const auto take = [&](size_t list) {
+    insertions_[list].before(use(list).first, of_region(Kind::kTake, RegionKind::kEntered));
+  };
+  take(kCheckpointed);
+  give(*entered_until_);
+  if (entered_until_ == kRecomputed) return;
+  take(kF);
+  give(kB);
+}
+
+// A message is released after its last reader, in both orders of the backward pass, and whether it
+// comes to what is made again or not.
 void PartMemory::insert_views() {
+  constexpr std::array kLast = {std::array{kW, kI, kF, kLists},
+                                std::array{kW, kI, kRecomputed, kCheckpointed},
+                                std::array{kB, kLists, kLists, kLists}};
   const std::vector<ListUses> uses_of = uses_of_locals(model_, part_);
   for (size_t root = 0; root < uses_of.size(); ++root) {
     const ListUses& uses = uses_of[root];
     const Local& view = part_.locals[root];
     if (view.storage != Storage::kReceived) continue;
-    const auto release = [&](size_t list) {
+    std::set<size_t> lists;
+    for (const auto& passage : kLast)
+      for (const size_t list : passage)
+        if (list < kLists && uses.in_list(list)) {
+          lists.insert(list);
+          break;
+        }
+    for (const size_t list : {kContribute, kReduce, kConclude, kUpdate, kFetch})
+      if (uses.in_list(list)) lists.insert(list);
+    for (const size_t list : lists) {
       Instruction instruction = make(Kind::kRelease);
       instruction.route = view.route;
       instruction.local = static_cast<int>(root);
       insertions_[list].after(uses.in[list]->last, std::move(instruction));
-    };
-    for (const size_t list : {kContribute, kReduce, kConclude, kUpdate, kFetch})
-      if (uses.in_list(list)) release(list);
-    if (uses.in_list(kB)) release(kB);
-    for (const size_t list : {kW, kI, kF})
-      if (uses.in_list(list)) {
-        release(list);
-        break;
-      }
+    }
   }
 }
 
@@ -266,23 +311,44 @@ void PartMemory::insert_instructions() {
 
 }  // namespace
 
-void read_data(const Model& model, Part& part) {
-  std::vector<Instruction> with_reads;
-  std::vector<bool> known(part.locals.size());
-  for (Instruction& instruction : part.forward.instructions) {
-    for (const int each : locals_touched(model, part, instruction)) {
-      const auto root = static_cast<size_t>(root_of(part, each));
-      const Local& data = part.locals[root];
-      if (data.kind != LocalKind::kData || known[root]) continue;
-      known[root] = true;
-      with_reads.push_back(make(Kind::kRead));
-      with_reads.back().local = static_cast<int>(root);
-      if (divides_rows(data.box))
-        with_reads.back().moves = {{static_cast<int>(root), data.box, share_of_row(data)}};
-    }
-    with_reads.push_back(std::move(instruction));
+namespace {
+
+Instruction read_of(const Part& part, int root) {
+  const Local& data = part.locals[static_cast<size_t>(root)];
+  Instruction read = make(Kind::kRead);
+  read.local = root;
+  if (divides_rows(data.box)) read.moves = {{root, data.box, share_of_row(data)}};
+  return read;
+}
+
+// Those data among an instruction's locals that are not `known` yet, which they are then.
+void read_data(const Model& model, const Part& part, const Instruction& instruction,
+               std::vector<bool>& known, std::vector<Instruction>& to) {
+  for (const int each : locals_touched(model, part, instruction)) {
+    const int root = root_of(part, each);
+    const auto index = static_cast<size_t>(root);
+    if (part.locals[index].kind != LocalKind::kData || known[index]) continue;
+    known[index] = true;
+    to.push_back(read_of(part, root));
   }
-  part.forward.instructions = std::move(with_reads);
+}
+
+}  // namespace
+
+void read_data(const Model& model, Part& part) {
+  for (InstructionList* list : {&part.forward, &part.checkpointed_forward, &part.recompute}) {
+    std::vector<Instruction> with_reads;
+    std::vector<bool> known(part.locals.size());
+    for (Instruction& instruction : list->instructions) {
+      read_data(model, part, instruction, known, with_reads);
+      with_reads.push_back(std::move(instruction));
+    }
+    if (list == &part.recompute && part.recomputes())
+      for (const InstructionList* reader : {&part.input_gradient, &part.weight_gradient})
+        for (const Instruction& instruction : reader->instructions)
+          read_data(model, part, instruction, known, with_reads);
+    list->instructions = std::move(with_reads);
+  }
 }
 
 void place_memory(const Model& model, Part& part, int64_t samples) {

@@ -5,9 +5,17 @@
 namespace kerf::partitioner {
 
 std::array<InstructionList*, kLists> lists_of(Part& part) {
-  return {&part.forward,  &part.input_gradient, &part.weight_gradient,
-          &part.backward, &part.contribute,     &part.reduce,
-          &part.conclude, &part.update,         &part.fetch};
+  return {&part.forward,
+          &part.input_gradient,
+          &part.weight_gradient,
+          &part.backward,
+          &part.checkpointed_forward,
+          &part.recompute,
+          &part.contribute,
+          &part.reduce,
+          &part.conclude,
+          &part.update,
+          &part.fetch};
 }
 
 void ListUses::extend(size_t list, size_t index) {

@@ -11,12 +11,15 @@
 
 namespace kerf::partitioner {
 
-// The lists of a micro-batch (I and W run apart, or B instead of both), and those of a step.
+// The lists of a micro-batch (I and W run apart, or B instead of both; F that is checkpointed and
+// its recomputation instead of F), and those of a step.
 enum ListIndex : size_t {
   kF,
   kI,
   kW,
   kB,
+  kCheckpointed,
+  kRecomputed,
   kContribute,
   kReduce,
   kConclude,

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "partitioner/at.h"
+#include "partitioner/recomputation.h"
+
 namespace kerf::partitioner {
 
 using ops::Box;
@@ -14,7 +17,9 @@ Part Lowering::run(int part, int stage, bool interleaved) {
   to_.worker = plan_.binding[static_cast<size_t>(part)];
   to_.gradients = options_.gradients;
   to_.times_only = options_.times_only;
-  to_.single_pass = options_.gradients && plan_.micro_batches == 1 && alone_on_its_worker(stage);
+  const bool recomputes = at(stage) < options_.recomputes.size() && options_.recomputes[at(stage)];
+  to_.single_pass =
+      options_.gradients && plan_.micro_batches == 1 && !recomputes && alone_on_its_worker(stage);
   const auto& nodes = plan_.stages[static_cast<size_t>(stage)].nodes;
   for (const int i : sources_.computations_on(part_))
     if (const Computation& computation = sources_.computations()[static_cast<size_t>(i)];
@@ -32,6 +37,7 @@ Part Lowering::run(int part, int stage, bool interleaved) {
   if (options_.gradients) {
     add_gradients(interleaved);
     add_parameters();
+    if (recomputes) add_recomputation(model_, to_);
   }
   write_in_place(model_, to_);
   if (!options_.times_only) read_data(model_, to_);

@@ -2,8 +2,9 @@
 //
 // Lowering turns a plan into one Part per part number, each of one stage and bound to one worker:
 // local tensors, kernel calls, and instruction lists: F forward, I input gradients, W weight
-// gradients, B both in one (a list of its own, so that what I leaves for W need not outlive it);
-// and once a step: `contribute` sends what other parts' homes sum, `reduce` sums what is at home
+// gradients, B both in one (a list of its own, so that what I leaves for W need not outlive it); of
+// a stage that recomputes (recomputation.h), F that keeps what it was sent alone, and RECOMPUTE; and
+// once a step: `contribute` sends what other parts' homes sum, `reduce` sums what is at home
 // here and sends this part's share of the step vector, `conclude` (of one part of the plan) sums
 // those and sends the result, `update` updates and publishes where the result lets it, `fetch`
 // receives what other homes published. A schedule's action runs one list for one micro-batch; U
@@ -14,6 +15,8 @@
 //   kKept            a micro-batch's, from F to the last reader in I (or B)
 //   kKeptForWeights  a micro-batch's, from F to the last reader in W (or B)
 //   kHanded          a micro-batch's, from I to W, where they are apart
+//   kEntered         a micro-batch's, where a stage recomputes: what was unpacked of messages, from F
+//                    to the last of RECOMPUTE and the gradients that reads any of it
 //   kTransient       the part's: what lives within one run of one list; also the scratch memory of
 //                    single instructions. A worker has as much as the parts of one stage need
 //
@@ -78,6 +81,7 @@ struct Local {
   int route = -1;
   bool trained = false;  // a home: with optimizer states
   bool passing = false;  // a gradient that is made anew in every step, in memory of the step
+  bool entered = false;  // of a part that recomputes: has what was received, and is not made again
 
   bool persistent() const {
     return kind <= LocalKind::kStatistics && kind != LocalKind::kData && !passing;
@@ -112,8 +116,8 @@ struct Move {
   bool whole = false;        // the piece is all of the local
 };
 
-enum class RegionKind : uint8_t { kKept, kKeptForWeights, kHanded, kTransient };
-inline constexpr int kRegions = 4;
+enum class RegionKind : uint8_t { kKept, kKeptForWeights, kHanded, kEntered, kTransient };
+inline constexpr int kRegions = 5;
 
 // Where something lies while a list runs; offset -1: nowhere.
 struct Place {
@@ -190,6 +194,8 @@ struct Part {
   InstructionList input_gradient;
   InstructionList weight_gradient;
   InstructionList backward;
+  InstructionList checkpointed_forward;  // where its stage recomputes, as is the next
+  InstructionList recompute;
   InstructionList contribute;
   InstructionList reduce;
   InstructionList conclude;
@@ -200,6 +206,7 @@ struct Part {
   std::array<int64_t, kRegions> region_bytes{};  // of one instance
   int64_t kept_bytes = 0;  // of a micro-batch, from F to its gradients, in whatever region
 
+  bool recomputes() const { return !checkpointed_forward.instructions.empty(); }
   int64_t bytes_of(RegionKind region) const { return region_bytes[static_cast<size_t>(region)]; }
 };
 
@@ -214,6 +221,8 @@ struct LowerOptions {
   bool times_only = false;
   // By in_parallel.h: for who plans, with no tensors about.
   bool in_parallel = false;
+  // By stage: whether the schedule recomputes any of its micro-batches. Empty: none does.
+  std::vector<bool> recomputes = {};
 };
 
 // One part per part number. Forward-only parts number locals of the forward pass and calls as
@@ -236,7 +245,8 @@ int root_of(const Part& part, int local);
 int64_t persistent_bytes(const Part& part, int optimizer_states, int micro_batches, bool trains);
 
 // One line per instruction, for people and golden tests: "F  fc1 = Gemm(x, w, b)", "F  send fc1 ->
-// 2". The lists are F, I, W, B, C (contribute), S (reduce), V (conclude), U, R (fetch).
+// 2". The lists are F, I, W, B, K (F that keeps
+// what it was sent alone), A (RECOMPUTE), C (contribute), S (reduce), V (conclude), U, R (fetch).
 std::string describe(const Model& model, const Plan& plan, const Part& part);
 
 }  // namespace kerf::partitioner

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "partitioner/cut.h"
+#include "partitioner/replicas.h"
 #include "partitioner/stage_graph.h"
 
 namespace kerf::partitioner {
@@ -11,23 +12,36 @@ namespace {
 
 class Predictions {
  public:
-  Predictions(const Model& model, const Plan& plan, const PlanRequest& request)
-      : model_(model), plan_(plan), request_(request), result_(plan.binding.size()) {}
+  Predictions(const Model& model, const Plan& plan, const PlanRequest& request,
+              const InFlight& in_flight)
+      : model_(model),
+        plan_(plan),
+        request_(request),
+        flights_(in_flight.of(pipeline_of(model, plan), plan.micro_batches)),
+        result_(plan.binding.size()) {}
 
   void add_work() {
-    const std::map<int64_t, int> sizes = counted_sizes(plan_.batch, plan_.micro_batches);
+    std::vector<std::map<int64_t, int>> sizes_of;  // by replica
+    for (int replica = 0; replica < plan_.replicas(); ++replica)
+      sizes_of.push_back(sizes_of_replica(plan_, plan_.batch, replica));
     const int64_t largest = plan_.largest_micro_batch();
+    const std::vector<int> stages = stages_of_parts(plan_);
     for (const Computation& c : computations(model_, plan_.division)) {
       PartPrediction& part = of(c.part);
       const double speed =
           request_.speed.capacities.speed_of(plan_.binding[static_cast<size_t>(c.part)]);
+      const int stage = stages[static_cast<size_t>(c.part)];
+      const double forwards = request_.trains && stage >= 0 ? forwards_in(stage) : 1;
       ++part.operators;
-      for (const auto& [samples, count] : sizes) {
+      for (const auto& [samples, count] :
+           sizes_of[static_cast<size_t>(plan_.division.replica_of(c.part))]) {
         const NodeCost cost =
             node_cost(model_, c.node, c.iterations, largest, samples, request_.speed);
         part.forward_flops += count * cost.work.forward_flops;
-        part.seconds +=
-            count * (request_.trains ? cost.total_seconds() : cost.forward_seconds) / speed;
+        part.seconds += count *
+                        (forwards * cost.forward_seconds +
+                         (request_.trains ? cost.total_seconds() - cost.forward_seconds : 0)) /
+                        speed;
       }
     }
   }
@@ -42,16 +56,15 @@ class Predictions {
     }
   }
 
-  void add_activations(const std::vector<Part>& parts, const InFlight& in_flight) {
-    const std::vector<Flight> flights =
-        in_flight.of(pipeline_of(model_, plan_), plan_.micro_batches);
+  void add_activations(const std::vector<Part>& parts) {
     for (const Part& lowered : parts) {
       PartPrediction& part = of(lowered.part);
       part.stage = lowered.stage;
       part.worker = lowered.worker;
-      const Flight& flight = flights[static_cast<size_t>(lowered.stage)];
-      part.activation_bytes =
-          flight.kept * lowered.kept_bytes + flight.handed * lowered.bytes_of(RegionKind::kHanded);
+      const Flight& flight = flights_[static_cast<size_t>(lowered.stage)];
+      part.activation_bytes = flight.kept * lowered.kept_bytes +
+                              flight.handed * lowered.bytes_of(RegionKind::kHanded) +
+                              flight.entered * lowered.bytes_of(RegionKind::kEntered);
     }
   }
 
@@ -70,11 +83,18 @@ class Predictions {
   std::vector<PartPrediction> take() { return std::move(result_); }
 
  private:
+  // Of a micro-batch, on average: whatever is forgotten is made again.
+  double forwards_in(int stage) const {
+    return 1 + static_cast<double>(flights_[static_cast<size_t>(stage)].recomputed) /
+                   plan_.micro_batches;
+  }
+
   PartPrediction& of(int part) { return result_[static_cast<size_t>(part)]; }
 
   const Model& model_;
   const Plan& plan_;
   const PlanRequest& request_;
+  const std::vector<Flight> flights_;  // by stage
   std::vector<PartPrediction> result_;
 };
 
@@ -83,10 +103,10 @@ class Predictions {
 std::vector<PartPrediction> predict_parts(const Model& model, const Plan& plan,
                                           const std::vector<Part>& parts,
                                           const PlanRequest& request, const InFlight& in_flight) {
-  Predictions predictions(model, plan, request);
+  Predictions predictions(model, plan, request, in_flight);
   predictions.add_work();
   predictions.add_weights();
-  predictions.add_activations(parts, in_flight);
+  predictions.add_activations(parts);
   predictions.add_traffic();
   return predictions.take();
 }

@@ -14,6 +14,7 @@ class PartWriter {
     return format("part {} of stage {} on worker {}\n", part_.part, part_.stage, part_.worker) +
            lines("F", part_.forward) + lines("I", part_.input_gradient) +
            lines("W", part_.weight_gradient) + lines("B", part_.backward) +
+           lines("K", part_.checkpointed_forward) + lines("A", part_.recompute) +
            lines("C", part_.contribute) + lines("S", part_.reduce) + lines("V", part_.conclude) +
            lines("U", part_.update) + lines("R", part_.fetch);
   }
@@ -131,6 +132,8 @@ class PartWriter {
         return "what W reads";
       case RegionKind::kHanded:
         return "what I hands to W";
+      case RegionKind::kEntered:
+        return "what is unpacked and read again";
       case RegionKind::kTransient:
         return "what is transient";
     }

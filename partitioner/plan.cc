@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "partitioner/replicas.h"
 #include "partitioner/traffic.h"
 
 namespace kerf::partitioner {
@@ -72,12 +73,17 @@ Traffic traffic_of(const Model& model, const Route& route, const std::map<int64_
 
 std::vector<Traffic> predict_traffic(const Model& model, const Plan& plan, int64_t batch,
                                      bool gradients) {
-  const std::map<int64_t, int> sizes = counted_sizes(batch, plan.micro_batches);
+  std::vector<std::map<int64_t, int>> sizes;  // by replica
+  for (int replica = 0; replica < plan.replicas(); ++replica)
+    sizes.push_back(sizes_of_replica(plan, batch, replica));
   const bool trains = gradients && (!plan.request || plan.request->trains);
   std::vector<Traffic> result;
   for (const Route& route : plan.routes) {
     const bool carried = is_carried(model, route, trains);
-    result.push_back(carried ? traffic_of(model, route, sizes) : Traffic{});
+    result.push_back(
+        carried ? traffic_of(model, route,
+                             sizes[static_cast<size_t>(plan.division.replica_of(route.from))])
+                : Traffic{});
   }
   return result;
 }

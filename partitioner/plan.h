@@ -22,7 +22,8 @@ enum class Cut : uint8_t { kLayer, kFeature, kBatch, kHybrid, kFree };
 std::string_view to_string(Cut cut);
 Cut parse_cut(const std::string& name);
 
-// Stages divide the operators; the graph of stages is acyclic. A stage's parts form its group.
+// Stages divide the operators; the graph of stages is acyclic. A stage's parts form its
+// group, in turn those of each replica.
 struct Stage {
   std::vector<NodeId> nodes;  // in model order
   std::vector<int> parts;
@@ -66,6 +67,7 @@ struct Plan {
   Division division;                 // what each part computes of each node
   std::vector<ops::Layout> layouts;  // by value; follow from the division
   std::vector<int> binding;          // part -> worker
+  std::vector<int> replica_of = {};  // by micro-batch (replicas.h); empty: there is one
   std::vector<Route> routes;
   std::vector<WorkerPrediction> workers;
   double bottleneck = 0;        // of the objective that was minimised
@@ -76,6 +78,7 @@ struct Plan {
   int64_t largest_micro_batch() const {
     return partitioner::largest_micro_batch(batch, micro_batches);
   }
+  int replicas() const { return division.replica_parts > 0 ? parts() / division.replica_parts : 1; }
   int parts() const { return static_cast<int>(binding.size()); }
   int workers_bound() const;  // one more than the largest number of a worker
   std::vector<int> workers_of(const Stage& stage) const;  // each once, in the order of its parts

@@ -37,8 +37,8 @@ Plan read_members(const PlanFile& file, LeftOut& left_out) {
   check_header(file);
   check_members(file.json,
                 {"kerf_plan", "model", "fingerprint", "cut", "batch", "micro_batches", "schedule",
-                 "request", "rewrites", "binding", "stages", "layouts", "divisions", "routes",
-                 "workers", "bottleneck", "bound", "checksum"},
+                 "request", "rewrites", "binding", "replica_of_micro_batch", "stages", "layouts",
+                 "divisions", "routes", "workers", "bottleneck", "bound", "checksum"},
                 file.origin);
   Plan plan = read_decisions(file);
   plan.division.largest = plan.largest_micro_batch();

@@ -25,7 +25,8 @@ class Prediction {
                      {.gradients = request.trains,
                       .threads = request.setting.threads,
                       .devices = request.setting.devices,
-                      .in_parallel = true})) {
+                      .in_parallel = true,
+                      .recomputes = recomputing_stages(flights_)})) {
     const int workers = plan.workers_bound();
     result_.resize(static_cast<size_t>(workers));
     for (int w = 0; w < workers; ++w) result_[static_cast<size_t>(w)].worker = w;
@@ -95,14 +96,17 @@ class Prediction {
   int64_t in_flight_bytes(const Part& part) const {
     return in_flight(part) *
                (part.bytes_of(RegionKind::kKept) + part.bytes_of(RegionKind::kKeptForWeights)) +
-           handed(part) * part.bytes_of(RegionKind::kHanded);
+           handed(part) * part.bytes_of(RegionKind::kHanded) +
+           entered(part) * part.bytes_of(RegionKind::kEntered);
   }
   // Of the lists that may run: I and W where the schedule has them apart.
   int64_t transient_bytes(const Part& part, int64_t InstructionList::*bytes) const {
     int64_t most = 0;
-    for (const auto list : {&Part::forward, &Part::backward, &Part::contribute, &Part::reduce,
-                            &Part::conclude, &Part::update, &Part::fetch})
+    for (const auto list :
+         {&Part::backward, &Part::checkpointed_forward, &Part::recompute, &Part::contribute,
+          &Part::reduce, &Part::conclude, &Part::update, &Part::fetch})
       most = std::max(most, part.*list.*bytes);
+    if (flight(part).recomputed < plan_.micro_batches) most = std::max(most, part.forward.*bytes);
     if (handed(part) == 0) return most;
     return std::max({most, part.input_gradient.*bytes, part.weight_gradient.*bytes});
   }
@@ -117,14 +121,20 @@ class Prediction {
     return bytes;
   }
 
-  int in_flight(const Part& part) const { return flights_[static_cast<size_t>(part.stage)].kept; }
-  int handed(const Part& part) const { return flights_[static_cast<size_t>(part.stage)].handed; }
+  const Flight& flight(const Part& part) const { return flights_[static_cast<size_t>(part.stage)]; }
+  int in_flight(const Part& part) const { return flight(part).kept; }
+  int handed(const Part& part) const { return flight(part).handed; }
+  // What a stage was sent it has for as long whether it recomputes or not.
+  int entered(const Part& part) const {
+    return part.recomputes() ? flight(part).entered : in_flight(part);
+  }
 
   // In which lists the ends of a route let go of its messages.
   struct LetGo {
     bool forward = false;
     bool input_gradient = false;
     bool weight_gradient = false;
+    bool recompute = false;
   };
   void note_routes() {
     retired_.resize(plan_.routes.size());
@@ -133,6 +143,7 @@ class Prediction {
       note_routes(part.forward, &LetGo::forward);
       note_routes(part.input_gradient, &LetGo::input_gradient);
       note_routes(part.weight_gradient, &LetGo::weight_gradient);
+      note_routes(part.recompute, &LetGo::recompute);
     }
   }
   void note_routes(const InstructionList& list, bool LetGo::*in_list) {
@@ -148,7 +159,10 @@ class Prediction {
   int held_by(const Part& end, const Route& route, const LetGo& let_go) const {
     if (let_go.weight_gradient && route.gradient) return std::max(1, handed(end));
     const bool kept = let_go.input_gradient || let_go.weight_gradient;
-    return kept && !route.gradient ? in_flight(end) : 1;
+    if (kept && !route.gradient) return entered(end);
+    if (!let_go.recompute) return 1;
+    // Beside those that wait to be read again one that does not.
+    return flight(end).checkpointed + (let_go.forward ? 1 : 0);
   }
   // A message is held while either end holds it. Who keeps what it sent for its gradients gets
   // these after the receiver's I, so that beside these messages there are only those that wait for

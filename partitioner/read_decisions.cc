@@ -1,4 +1,6 @@
 // Reads what was decided of a plan: which model, which cut, the stages and their workers.
+#include <algorithm>
+
 #include "partitioner/plan_json.h"
 #include "partitioner/plan_reader.h"
 #include "partitioner/rewrite.h"
@@ -63,6 +65,18 @@ std::vector<Stage> read_stages(const PlanFile& file) {
   return stages;
 }
 
+// All replicas have as many parts.
+void read_replicas(const PlanFile& file, Plan& plan) {
+  const char* key = "replica_of_micro_batch";
+  if (!file.json.contains(key)) return;
+  plan.replica_of = json_numbers(json_array(file.json, key, file.origin), file.at(key));
+  const int replicas = plan.replica_of.empty() ? 0 : 1 + *std::ranges::max_element(plan.replica_of);
+  if (replicas < 1 || plan.parts() % replicas != 0 || plan.parts() < replicas)
+    refuse_member(file.at(key),
+                  format("{} parts are no {} replicas of as many each", plan.parts(), replicas));
+  plan.division.replica_parts = plan.parts() / replicas;
+}
+
 }  // namespace
 
 NodeId PlanFile::node(const Json& name, const std::string& where) const {
@@ -107,6 +121,7 @@ Plan read_decisions(const PlanFile& file) {
   plan.schedule = json_string(json, "schedule", origin);
   if (json.contains("request")) plan.request = read_request(file);
   plan.binding = json_numbers(json_array(json, "binding", origin), file.at("binding"));
+  read_replicas(file, plan);
   plan.stages = read_stages(file);
   if (plan.batch < 1 || plan.batch > kMostRows)
     refuse_member(origin,

@@ -19,28 +19,32 @@ using ops::Share;
               format("node {}", model.node(node).name));
 }
 
-// Per share, the number of its box.
-std::vector<int> number_boxes(const std::vector<Share>& shares) {
+// Per share, the number of its box, which each replica has for itself.
+std::vector<int> number_boxes(const std::vector<Share>& shares, const Division& division) {
   std::vector<int> numbers;
   int next = 0;
   for (size_t i = 0; i < shares.size(); ++i) {
     int number = -1;
     for (size_t j = 0; j < i && number < 0; ++j)
-      if (shares[j].box == shares[i].box) number = numbers[j];
+      if (shares[j].box == shares[i].box &&
+          division.replica_of(shares[j].part) == division.replica_of(shares[i].part))
+        number = numbers[j];
     numbers.push_back(number < 0 ? next++ : number);
   }
   return numbers;
 }
 
-void add_computations(const Model& model, const Layout& given, NodeId node, int64_t largest,
+void add_computations(const Model& model, const Division& whole, NodeId node,
                       std::vector<Computation>& to) {
+  const Layout& given = whole.nodes[at(node)];
+  const int64_t largest = whole.largest;
   const ops::BoundOperator& op = model.op(node);
   const ops::Shape extents = op.space().extents().with_batch(largest);
   const Layout division = ops::normalized(given, extents);
   if (const std::string fault = ops::check_layout(division, extents); !fault.empty())
     throw Error(ErrorCode::kUsage, format("its iterations: {}", fault),
                 format("node {}", model.node(node).name));
-  const auto numbers = number_boxes(division.shares);
+  const auto numbers = number_boxes(division.shares, whole);
   for (size_t i = 0; i < division.shares.size(); ++i) {
     const Share& share = division.shares[i];
     const std::string why = ops::check_iterations(op.space(), share.box, largest);
@@ -60,8 +64,7 @@ std::vector<Computation> computations(const Model& model, const Division& divisi
   KERF_CHECK(division.nodes.size() == static_cast<size_t>(model.nodes()),
              "{} divisions for {} nodes", division.nodes.size(), model.nodes());
   std::vector<Computation> all;
-  for (NodeId node = 0; node < model.nodes(); ++node)
-    add_computations(model, division.nodes[static_cast<size_t>(node)], node, division.largest, all);
+  for (NodeId node = 0; node < model.nodes(); ++node) add_computations(model, division, node, all);
   return all;
 }
 
@@ -86,6 +89,7 @@ std::optional<Layout> division_of(const Model& model, NodeId node, const Layout&
 Sources::Sources(const Model& model, const Division& division, std::vector<int> stage_of)
     : model_(model),
       largest_(division.largest),
+      replica_parts_(division.replica_parts),
       stage_of_(std::move(stage_of)),
       computations_(partitioner::computations(model, division)),
       by_node_(at(model.nodes())),
@@ -251,6 +255,7 @@ std::vector<Source> Sources::of_value(ValueId value, int part, const Box& needed
     const Computation& computation = computations_[at(i)];
     if (computation.box_number != next) continue;
     ++next;
+    if (!one_replica(computation.part, part)) continue;
     const Box& held_box = computation.outputs[at(v.output)];
     if (held_box.empty()) continue;
     const Box box = ops::normalized(ops::intersect(held_box, needed), shape(value));
@@ -284,6 +289,7 @@ std::vector<int> Sources::lowest_makers(NodeId node) const {
 
 std::vector<Source> Sources::of_gradient(ValueId value, int part, const Box& wanted) const {
   std::vector<Source> sources;
+  const bool kept = ops::is_kept(model_.value(value).role);
   const auto& uses = model_.uses(value);
   for (auto use = uses.rbegin(); use != uses.rend(); ++use) {
     if (!reaches_loss(use->node) || accumulated_with(*use) != *use) continue;
@@ -294,6 +300,7 @@ std::vector<Source> Sources::of_gradient(ValueId value, int part, const Box& wan
       const Computation& computation = computations_[at(i)];
       if (computation.box_number != next) continue;
       ++next;
+      if (!kept && !one_replica(computation.part, part)) continue;
       const Box& read = computation.inputs[at(use->input)];
       if (read.empty()) continue;
       const Box box = ops::normalized(ops::intersect(read, wanted), shape(value));

@@ -30,6 +30,10 @@ class Sources {
   const Model& model() const { return model_; }
   int64_t largest() const { return largest_; }
   int stage_of(int part) const { return at(part) < stage_of_.size() ? stage_of_[at(part)] : 0; }
+  // Activations and their gradients stay within a replica.
+  bool one_replica(int a, int b) const {
+    return replica_parts_ == 0 || a / replica_parts_ == b / replica_parts_;
+  }
   // Of a value in the largest micro-batch: what boxes are normalized against.
   ops::Shape shape(ValueId value) const {
     return model_.value(value).spec.shape.with_batch(largest_);
@@ -81,6 +85,7 @@ class Sources {
 
   const Model& model_;
   int64_t largest_;
+  int replica_parts_;
   std::vector<int> stage_of_;  // by part
   std::vector<Computation> computations_;
   std::vector<std::vector<int>> by_node_;  // node -> computations

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "partitioner/at.h"
+#include "partitioner/replicas.h"
 
 namespace kerf::partitioner {
 
@@ -51,9 +52,7 @@ Pipeline chain_of(std::vector<std::vector<int>> groups, int replicas) {
 }
 
 Pipeline pipeline_of(const Model& model, const Plan& plan) {
-  Pipeline pipeline{{}, stage_graph_of(model, plan)};
-  for (const Stage& stage : plan.stages) pipeline.groups.push_back(plan.workers_of(stage));
-  return pipeline;
+  return {groups_of(plan), stage_graph_of(model, plan)};
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "partitioner/replicas.h"
 #include "partitioner/sources.h"
 #include "partitioner/traffic.h"
 
@@ -48,9 +49,12 @@ double NodeWorks::total(NodeId node, const ops::Box& iterations) {
 
 namespace {
 
+// `share_of`: of the step's micro-batches those that a part takes, in [0, 1].
+template <class ShareOf>
 std::vector<double> prices_of(const std::vector<Computation>& calls,
                               const std::vector<Route>& routes, const std::vector<int>& binding,
-                              const Model& model, const PlanRequest& request, NodeWorks& works) {
+                              const Model& model, const PlanRequest& request, NodeWorks& works,
+                              const ShareOf& share_of) {
   std::vector<double> prices;
   const auto bound_to = [&](int part) {
     return static_cast<size_t>(binding.empty() ? part : binding[static_cast<size_t>(part)]);
@@ -62,7 +66,7 @@ std::vector<double> prices_of(const std::vector<Computation>& calls,
   };
   const Capacities& capacities = request.speed.capacities;
   for (const Computation& call : calls)
-    price_of(call.part) += works.total(call.node, call.iterations) /
+    price_of(call.part) += share_of(call.part) * works.total(call.node, call.iterations) /
                            capacities.speed_of(static_cast<int>(bound_to(call.part)));
   const std::map<int64_t, int> sizes = counted_sizes(request.batch, request.micro_batches);
   for (const Route& route : routes) {
@@ -71,9 +75,11 @@ std::vector<double> prices_of(const std::vector<Computation>& calls,
     if (bound_to(route.from) == bound_to(route.to)) continue;  // no wire between them
     if (!is_carried(model, route, request.trains)) continue;
     const Traffic traffic = traffic_of(model, route, sizes);
-    price_of(route.gradient ? route.from : route.to) += wire_price(
-        request, static_cast<double>(traffic.bytes), static_cast<double>(traffic.messages),
-        static_cast<int>(bound_to(route.from)), static_cast<int>(bound_to(route.to)));
+    const double share = is_of_step(model, route) ? 1 : share_of(route.from);
+    price_of(route.gradient ? route.from : route.to) +=
+        wire_price(request, share * static_cast<double>(traffic.bytes),
+                   share * static_cast<double>(traffic.messages),
+                   static_cast<int>(bound_to(route.from)), static_cast<int>(bound_to(route.to)));
   }
   return prices;
 }
@@ -89,15 +95,16 @@ double most_of(const std::vector<double>& prices) {
 std::vector<double> worker_prices(const Model& model, const Plan& plan,
                                   const PlanRequest& request) {
   NodeWorks works(model, request);
-  return prices_of(computations(model, plan.division), plan.routes, plan.binding, model, request,
-                   works);
+  return prices_of(
+      computations(model, plan.division), plan.routes, plan.binding, model, request, works,
+      [&](int part) { return share_of_replica(plan, plan.division.replica_of(part)); });
 }
 
 double bottleneck_of(const Sources& sources, const PlanRequest& request, NodeWorks& works,
                      double enough) {
   const auto most = [&](const std::vector<Route>& routes) {
     return most_of(prices_of(sources.computations(), routes, request.placement, sources.model(),
-                             request, works));
+                             request, works, [](int) { return 1.0; }));
   };
   const double computing = most({});
   return computing < enough ? most(connect(sources)) : computing;

@@ -97,9 +97,13 @@ class OfValue {
   template <class Wanted>
   Holders holders_that(const Wanted& wanted) const {
     Holders holders;
+    const bool kept = ops::is_kept(sources_.model().value(value_).role);
     for (const ops::Share& share : sources_.shares(value_)) {
       if (!wanted(share)) continue;
-      const auto same = [&](const auto& each) { return each.first == share.box; };
+      const auto same = [&](const auto& each) {
+        return each.first == share.box &&
+               (kept || sources_.one_replica(each.second[0], share.part));
+      };
       auto found = std::find_if(holders.begin(), holders.end(), same);
       if (found == holders.end()) found = holders.insert(holders.end(), {share.box, {}});
       found->second.push_back(share.part);

@@ -19,6 +19,7 @@ void add_locals(const Model& model, Part& part, int64_t samples, std::vector<Ten
     if (!uses[index].in_any() || local.storage != Storage::kOwn) continue;
     Tenant& tenant = to.emplace_back();
     tenant.uses = uses[index];
+    tenant.entered = local.entered;
     tenant.bytes = whole_blocks(static_cast<int64_t>(local.bytes(samples)));
     for (size_t list = 0; list < kLists; ++list) tenant.places[list] = &lists[list]->places[index];
   }

@@ -15,6 +15,7 @@ namespace kerf::partitioner {
 struct Tenant {
   ListUses uses;
   int64_t bytes = 0;
+  bool entered = false;                 // part.h
   std::array<Place*, kLists> places{};  // where each list finds it
 
   bool in_list(size_t list) const { return uses.in_list(list); }

@@ -68,8 +68,8 @@ void give_turns(const Plan& plan, std::vector<Part>& parts) {
     std::map<int, int> parts_on;  // worker
     for (const int part : stage.parts) ++parts_on[plan.binding[static_cast<size_t>(part)]];
     if (parts_on.size() == stage.parts.size()) continue;
-    for (const auto list :
-         {&Part::forward, &Part::input_gradient, &Part::weight_gradient, &Part::backward}) {
+    for (const auto list : {&Part::forward, &Part::input_gradient, &Part::weight_gradient,
+                            &Part::backward, &Part::checkpointed_forward, &Part::recompute}) {
       Round(plan, stage, parts, list).run();
       for (const int part : stage.parts)
         if (Part& each = parts[static_cast<size_t>(part)]; parts_on[each.worker] == 1)

@@ -7,6 +7,7 @@
 
 #include "partitioner/cost_graph.h"
 #include "partitioner/plan.h"
+#include "partitioner/replicas.h"
 #include "partitioner/route_index.h"
 #include "partitioner/step_vector.h"
 
@@ -22,6 +23,7 @@ class Checker {
     check_header();
     check_binding();
     check_stages();
+    check_replicas();
     if (problems_.empty()) check_stage_graph();
     if (problems_.empty()) check_layouts();
     if (problems_.empty()) check_connectors();  // only these index by what was checked above
@@ -34,6 +36,7 @@ class Checker {
     check_header();
     check_binding();
     check_stages();
+    check_replicas();
     if (problems_.empty()) check_stage_graph();
     if (problems_.empty()) check_layouts();
     return std::move(problems_);
@@ -104,6 +107,12 @@ class Checker {
     for (NodeId node = 0; node < model_.nodes(); ++node)
       if (const int count = stages_of[static_cast<size_t>(node)]; count != 1)
         problem("node {} is in {} stages, must be in one", model_.node(node).name, count);
+  }
+
+  void check_replicas() {
+    if (!problems_.empty()) return;
+    for (std::string& each : partitioner::check_replicas(plan_))
+      problems_.push_back(std::move(each));
   }
 
   void check_stage_graph() {

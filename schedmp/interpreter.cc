@@ -29,6 +29,8 @@ InstructionList Part::*list_of(ActionKind kind) {
       return &Part::weight_gradient;
     case ActionKind::kBackward:
       return &Part::backward;
+    case ActionKind::kRecompute:
+      return &Part::recompute;
     default:
       return nullptr;
   }
@@ -56,10 +58,15 @@ std::vector<ListRun> list_runs_of(const std::vector<Action>& row) {
   std::vector<ListRun> runs;
   std::vector<Action> updates;
   std::set<int> contributed;  // stages
+  std::set<std::pair<int, int>> recomputed;
+  for (const Action& action : row)
+    if (action.kind == ActionKind::kRecompute) recomputed.emplace(action.stage, action.micro_batch);
   for (const Action& action : row) {
     const bool update = action.kind == ActionKind::kUpdate;
     if (!update && action.kind != ActionKind::kReduceGradient) {
-      runs.push_back({action, list_of(action.kind)});
+      const bool checkpointed = action.kind == ActionKind::kForward &&
+                                recomputed.contains({action.stage, action.micro_batch});
+      runs.push_back({action, checkpointed ? &Part::checkpointed_forward : list_of(action.kind)});
       continue;
     }
     if (contributed.insert(action.stage).second) runs.push_back({action, &Part::contribute});
@@ -68,6 +75,20 @@ std::vector<ListRun> list_runs_of(const std::vector<Action>& row) {
   for (const auto list : {&Part::reduce, &Part::conclude, &Part::update, &Part::fetch})
     for (const Action& action : updates) runs.push_back({action, list});
   return runs;
+}
+
+partitioner::LowerOptions lowering_for(const Schedule& schedule,
+                                       const partitioner::Setting& setting) {
+  partitioner::LowerOptions options{.gradients = schedule.trains(),
+                                    .threads = setting.threads,
+                                    .devices = setting.devices,
+                                    .in_parallel = true};
+  options.recomputes.resize(static_cast<size_t>(schedule.stages()));
+  for (const std::vector<Action>& row : schedule.rows)
+    for (const Action& action : row)
+      if (action.kind == ActionKind::kRecompute)
+        options.recomputes[static_cast<size_t>(action.stage)] = true;
+  return options;
 }
 
 Interpreter::Interpreter(std::vector<const Part*> parts, int micro_batches, Machine& machine)
@@ -91,6 +112,10 @@ void Interpreter::run(const ListRun& list_run) {
   running_.clear();
   for (size_t p = 0; p < parts_.size(); ++p)
     if (parts_[p]->stage == list_run.action.stage) {
+      const bool again = list_run.list == &Part::checkpointed_forward;
+      KERF_CHECK(!again || parts_[p]->recomputes() || parts_[p]->forward.instructions.empty(),
+                 "{} is recomputed, and part {} was not lowered for that",
+                 to_string(list_run.action), parts_[p]->part);
       const InstructionList& list = parts_[p]->*list_run.list;
       running_.push_back({{p, &list, list_run.action.micro_batch}});
       needs_[p].transient_bytes = std::max(needs_[p].transient_bytes, list.transient_bytes);
@@ -232,8 +257,8 @@ RegionUse region_use(const std::vector<const Part*>& parts, const std::vector<Li
     use.lists.push_back(std::exchange(count.of_list, {}));
   }
   for (size_t p = 0; p < parts.size(); ++p)
-    for (const RegionKind kind :
-         {RegionKind::kKept, RegionKind::kKeptForWeights, RegionKind::kHanded})
+    for (const RegionKind kind : {RegionKind::kKept, RegionKind::kKeptForWeights,
+                                  RegionKind::kHanded, RegionKind::kEntered})
       use.room +=
           interpreter.needs()[p].instances[static_cast<size_t>(kind)] * parts[p]->bytes_of(kind);
   return use;

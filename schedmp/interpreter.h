@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "partitioner/part.h"
+#include "partitioner/setting.h"
 #include "schedmp/schedule.h"
 
 namespace kerf::schedmp {
@@ -23,11 +24,15 @@ namespace kerf::schedmp {
 // taken together at its end, where the last of them stands, so that no part of a worker waits for
 // what another of its parts has yet to send: all reduce, the root of the step vector concludes, all
 // update, all fetch. Nothing of a stage stands behind its update, so that no sum is another for it.
+// A forward that the row recomputes keeps what its stage was sent alone.
 struct ListRun {
   Action action;
   partitioner::InstructionList partitioner::Part::*list = nullptr;
 };
 std::vector<ListRun> list_runs_of(const std::vector<Action>& row);
+// How a plan's parts are lowered so that they have the lists of all rows.
+partitioner::LowerOptions lowering_for(const Schedule& schedule,
+                                       const partitioner::Setting& setting = {});
 
 // Where an instruction stands.
 struct Site {

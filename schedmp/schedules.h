@@ -2,7 +2,7 @@
 // docs/schedules.md shows each, with its formula, its memory and when to use it; each one's file
 // names the paper.
 //
-//   forward-only  F of every micro-batch: evaluation
+//   forward-only  F of every micro-batch, through its replica: evaluation
 //   naive         one micro-batch at a time
 //   gpipe         all F, then all B, ascending by micro-batch
 //   1f1b          warm-up, then one F one B; the warm-up is by the longest path to an end of the
@@ -61,6 +61,8 @@ bool allows(const Shape& shape, int chunks);
 // workers have several stages. Costs are of the actions, where what is idle depends on them. Throw
 // Error{kUsage} where the pipeline is none of their shape.
 Schedule forward_only(const Pipeline& pipeline, int micro_batches);
+Schedule forward_only(const Pipeline& pipeline, int micro_batches,
+                      const std::vector<int>& replica_of);
 Schedule naive(const Pipeline& pipeline, int micro_batches);
 Schedule gpipe(const Pipeline& pipeline, int micro_batches);
 Schedule one_f_one_b(const Pipeline& pipeline, int micro_batches);
@@ -92,11 +94,17 @@ bool is_endless(const std::string& name);
 std::vector<std::vector<int>> groups_of_shape(const std::string& name, int workers, int chunks);
 // A chain of those.
 Pipeline chain_of_shape(const std::string& name, int workers, int chunks = 0);
+// A pipeline of one replica of each stage has the others where the schedule wants them.
+Pipeline with_replicas_of(const std::string& name, Pipeline pipeline);
 Schedule make_schedule(const std::string& name, const Pipeline& pipeline, int micro_batches,
                        const ActionCosts& costs = {}, int64_t most_actions = kMostActions);
 // For as many micro-batches as the plan has.
 Schedule make_schedule(const std::string& name, const partitioner::Model& model,
                        const partitioner::Plan& plan);
+
+// The schedule with a RECOMPUTE before each gradient of inputs, where anything stands between it and
+// its forward. Of what has none yet.
+Schedule recomputed(const Schedule& schedule);
 
 // Micro-batches in flight under a named schedule, for the planner: counted in its rows for the
 // pipeline that is asked about.

@@ -245,8 +245,9 @@ class SimulatedStep : public partitioner::Objective {
     const Model& model = sums.sources().model();
     const Schedule schedule = schedule_of_(model, plan);
     if (!check_fits(schedule, plan).empty()) return std::nullopt;
-    const auto timeline = simulate(
-        model, plan, lower(sums, plan, {.times_only = true, .in_parallel = true}), schedule, speed);
+    partitioner::LowerOptions options = lowering_for(schedule);
+    options.times_only = true;
+    const auto timeline = simulate(model, plan, lower(sums, plan, options), schedule, speed);
     if (!timeline) return std::nullopt;
     return timeline->step_seconds;
   }

@@ -14,13 +14,14 @@
 #include <vector>
 
 #include "partitioner/part.h"
+#include "partitioner/replicas.h"
 #include "partitioner/setting.h"
 #include "schedmp/schedule.h"
 
 namespace kerf::schedmp {
 
-// The workers of each stage of a plan: what a schedule's groups must equal.
-std::vector<std::vector<int>> groups_of(const partitioner::Plan& plan);
+// What a schedule's groups must equal.
+using partitioner::groups_of;
 
 inline constexpr size_t kMostProblems = 20;
 
@@ -40,7 +41,7 @@ int64_t proving_periods(const Schedule& endless);
 Schedule as_it_is_proved(const Schedule& schedule);
 // What of it no run can do; empty: there is nothing.
 std::optional<std::string> why_it_cannot_run(const Schedule& schedule);
-// Whether `schedule` is one for this plan, and can run: stages, groups, micro-batches.
+// Whether `schedule` is one for this plan, and can run: stages, groups, replicas, micro-batches.
 std::vector<std::string> check_fits(const Schedule& schedule, const partitioner::Plan& plan);
 
 struct Verdict {

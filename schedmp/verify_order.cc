@@ -82,6 +82,18 @@ class GroupCheck {
   std::set<std::pair<int, int>> compared_;
 };
 
+std::string stages_text(int stages, int replicas) {
+  if (replicas == 1) return kerf::format("{} stages", stages);
+  return kerf::format("{} stages in {} replicas", stages, replicas);
+}
+
+// "stage 2", "stage 2 of replica 1"
+std::string group_text(const Schedule& schedule, size_t group) {
+  const auto stages = static_cast<size_t>(schedule.stages());
+  if (group < stages) return kerf::format("stage {}", group);
+  return kerf::format("stage {} of replica {}", group % stages, group / stages);
+}
+
 std::string workers_text(const std::vector<int>& workers) {
   return kerf::format("{}", fmt::join(workers, ","));
 }
@@ -148,21 +160,29 @@ std::vector<std::string> check_fits(const Schedule& schedule, const partitioner:
     problems.add("the schedule has {} workers, the plan {}", schedule.workers(),
                  plan.workers_bound());
   const std::vector<std::vector<int>> groups = groups_of(plan);
-  if (schedule.groups.size() != groups.size()) {
-    problems.add("the schedule has {} stages, the plan {}", schedule.stages(), groups.size());
+  if (schedule.replicas != plan.replicas() || schedule.stages() != std::ssize(plan.stages)) {
+    problems.add("the schedule has {}, the plan {}",
+                 stages_text(schedule.stages(), schedule.replicas),
+                 stages_text(static_cast<int>(plan.stages.size()), plan.replicas()));
     return problems.take();
   }
-  for (size_t stage = 0; stage < groups.size(); ++stage) {
-    const std::vector<int>& have = schedule.groups[stage];
-    const std::vector<int>& must = groups[stage];
+  for (int mb = 0; mb < std::min(schedule.micro_batches, plan.micro_batches); ++mb)
+    if (const int must = plan.replicas() == 1 ? 0 : plan.replica_of[static_cast<size_t>(mb)];
+        schedule.replica(mb) != must)
+      problems.add("the schedule sends micro-batch {} through replica {}, the plan through {}", mb,
+                   schedule.replica(mb), must);
+  for (size_t group = 0; group < groups.size(); ++group) {
+    const std::vector<int>& have = schedule.groups[group];
+    const std::vector<int>& must = groups[group];
     if (have == must) continue;
+    const std::string stage = group_text(schedule, group);
     if (std::is_permutation(have.begin(), have.end(), must.begin(), must.end()))
       problems.add(
-          "the schedule lists the workers of stage {} as {}, the plan as {}: put them in "
+          "the schedule lists the workers of {} as {}, the plan as {}: put them in "
           "the plan's order",
           stage, workers_text(have), workers_text(must));
     else
-      problems.add("the schedule has stage {} on the workers {}, the plan on {}", stage,
+      problems.add("the schedule has {} on the workers {}, the plan on {}", stage,
                    workers_text(have), workers_text(must));
   }
   return problems.take();
@@ -172,23 +192,16 @@ std::optional<std::string> why_it_cannot_run(const Schedule& schedule) {
   const auto told = [&](const std::string& what) {
     return kerf::format("{}: it can be proved and simulated by itself, but no plan runs it", what);
   };
-  if (schedule.replicas > 1) return told("its stages have replicas");
   if (schedule.endless()) return told("it goes on for ever");
   for (size_t worker = 0; worker < schedule.rows.size(); ++worker)
     for (const Action& action : schedule.rows[worker]) {
       const std::string where = kerf::format("worker {}: {}", worker, to_string(action));
-      if (action.kind >= ActionKind::kRecompute) return told(where);
+      if (action.kind > ActionKind::kRecompute) return told(where);
       if (action.version != Action::kUnsaid) return told(where + " names a version");
       if (is_of_updates(action.kind) && action.micro_batch >= 0)
         return told(where + " is before the step's end");
     }
   return std::nullopt;
-}
-
-std::vector<std::vector<int>> groups_of(const partitioner::Plan& plan) {
-  std::vector<std::vector<int>> groups;
-  for (const partitioner::Stage& stage : plan.stages) groups.push_back(plan.workers_of(stage));
-  return groups;
 }
 
 }  // namespace kerf::schedmp

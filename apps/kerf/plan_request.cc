@@ -21,10 +21,12 @@ using partitioner::PlanRequest;
 
 constexpr int64_t kDefaultMicroBatches = 8;  // of batches that have as many rows
 
-// Stages that are one worker's each go where the file has them, several to a worker too.
+// Stages that are one worker's each go where the file has them, several to a worker too; of
+// replicas the first.
 std::vector<int> placement_of(const schedmp::Schedule& schedule) {
   std::vector<int> placement;
-  for (const std::vector<int>& group : schedule.groups) {
+  for (int stage = 0; stage < schedule.stages(); ++stage) {
+    const std::vector<int>& group = schedule.groups[static_cast<size_t>(stage)];
     if (group.size() != 1) return {};
     placement.push_back(group[0]);
   }
@@ -41,6 +43,10 @@ void check_automatic(const PlanFlags& flags) {
               schedmp::shape_of(schedule).most_chunks == 1,
           "--cut",
           format("it chooses the stages, and schedule {} places them; give --cut layer", schedule));
+  require(schedmp::replicas_of(schedule) == 1, "--cut",
+          format("it prices plans of one replica, and schedule {} has {} of each stage; give --cut "
+                 "layer",
+                 schedule, schedmp::replicas_of(schedule)));
   require(flags.objective.value_or("time") == "time", "--objective",
           "--cut auto takes the plan of the shortest step; leave the flag out");
 }

@@ -17,7 +17,9 @@
 #include "apps/models.h"
 #include "apps/report/sign_of_life.h"
 #include "apps/report/terminal.h"
+#include "partitioner/replicas.h"
 #include "partitioner/shared_workers.h"
+#include "partitioner/tried_plan.h"
 #include "runtime/error.h"
 #include "schedmp/schedules.h"
 #include "schedmp/simulate.h"
@@ -76,6 +78,25 @@ void choose(const PlanFlags& flags, const partitioner::PlanRequest& request,
   planned.tried = std::move(choice.tried);
 }
 
+// The plan with the replicas that its schedule wants of every stage.
+void replicate(const PlanFlags& flags, const partitioner::PlanRequest& request,
+               const partitioner::InFlight& in_flight, Planned& planned) {
+  partitioner::Plan& plan = planned.plan;
+  const schedmp::Schedule schedule =
+      find_schedule(flags, request.schedule, pipeline_of(planned.model, plan), plan.micro_batches);
+  if (schedule.replicas == 1) return;
+  plan = partitioner::replicated_plan(planned.model, request, in_flight, std::move(plan),
+                                      schedule.groups, schedule.replica_of);
+  if (!partitioner::is_within(plan, request))
+    throw Error(
+        ErrorCode::kInfeasible,
+        format("a worker has a stage of each of {} replicas, and takes up to {}; give "
+               "--memory {}, or a schedule without replicas",
+               schedule.replicas, human_bytes(static_cast<double>(partitioner::peak_of(plan))),
+               partitioner::peak_of(plan)),
+        format("schedule {}", schedule.name));
+}
+
 // A schedule that is built in has as many slots as it needs between the plan's stages, where nobody
 // said how many; then they are part of what the plan is made for.
 bool wants_more_slots(const PlanFlags& flags, Planned& planned, partitioner::PlanRequest& request) {
@@ -112,6 +133,7 @@ Planned make_plan_of(const PlanFlags& flags) {
       choose(flags, request, *in_flight, planned);
     else
       make(flags, request, *in_flight, planned);
+    replicate(flags, request, *in_flight, planned);
     if (!wants_more_slots(flags, planned, request)) break;
     planned.model = model;
   }

@@ -4,6 +4,7 @@
 
 #include "partitioner/part.h"
 #include "runtime/format.h"
+#include "schedmp/interpreter.h"
 
 namespace kerf::apps {
 
@@ -13,11 +14,8 @@ Proof prove(const Planned& planned, const schedmp::Schedule& schedule) {
   for (std::string& problem : schedmp::check_fits(schedule, plan))
     proof.problems.push_back(std::move(problem));
   if (!proof.problems.empty()) return proof;
-  const auto parts = partitioner::lower(planned.model, plan,
-                                        {.gradients = schedule.trains(),
-                                         .threads = planned.setting.threads,
-                                         .devices = planned.setting.devices,
-                                         .in_parallel = true});
+  const auto parts =
+      partitioner::lower(planned.model, plan, schedmp::lowering_for(schedule, planned.setting));
   proof.verdict = schedmp::verify(planned.model, plan, parts, schedule, planned.setting);
   proof.problems = proof.verdict->problems;
   if (!proof.problems.empty() || !planned.memory) return proof;

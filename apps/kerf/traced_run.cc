@@ -5,6 +5,7 @@
 
 #include "apps/report/measured_costs.h"
 #include "apps/report/trace_drawing.h"
+#include "partitioner/complete_plan.h"
 #include "partitioner/part.h"
 #include "runtime/error.h"
 
@@ -61,10 +62,8 @@ void TracedRun::measure(const Planned& planned, const Outcome& outcome,
                         const std::vector<StepSpans>& steps) {
   costs_ = measured_costs(schedule_, shown_, steps);
   const partitioner::Plan& plan = planned.plan;
-  const auto parts = partitioner::lower(planned.model, plan,
-                                        {.threads = planned.setting.threads,
-                                         .devices = planned.setting.devices,
-                                         .in_parallel = true});
+  const auto parts =
+      partitioner::lower(planned.model, plan, schedmp::lowering_for(schedule_, planned.setting));
   const auto timeline = schedmp::simulate(planned.model, plan, parts, schedule_,
                                           partitioner::request_of_plan(plan).speed);
   KERF_CHECK(timeline.has_value(), "a schedule that ran waits for ever as simulated");

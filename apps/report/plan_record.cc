@@ -9,6 +9,7 @@
 #include "partitioner/complete_plan.h"
 #include "partitioner/part.h"
 #include "partitioner/sums.h"
+#include "schedmp/interpreter.h"
 #include "schedmp/simulate.h"
 #include "schedmp/verify.h"
 
@@ -152,8 +153,9 @@ PlanRecord record_of(const Model& model, const Plan& plan) {
 PlanRecord record_of(const Model& model, const Plan& plan, const schedmp::Schedule& schedule,
                      const partitioner::Setting& setting) {
   PlanRecord record = record_of(model, plan);
-  const auto parts = partitioner::lower(
-      model, plan, {.threads = setting.threads, .devices = setting.devices, .in_parallel = true});
+  partitioner::LowerOptions options = schedmp::lowering_for(schedule, setting);
+  options.gradients = true;
+  const auto parts = partitioner::lower(model, plan, options);
   record.parts = parts_of(model, plan, parts, schedule);
   schedmp::Verdict verdict = schedmp::verify(model, plan, parts, schedule, setting);
   if (verdict.ok()) record.proved_bytes = std::move(verdict.peak_bytes);

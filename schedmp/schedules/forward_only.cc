@@ -3,10 +3,20 @@
 namespace kerf::schedmp {
 
 Schedule forward_only(const Pipeline& pipeline, int micro_batches) {
+  return forward_only(pipeline, micro_batches, {});
+}
+
+// In the order of one replica, which is one in which nobody waits for what comes later.
+Schedule forward_only(const Pipeline& pipeline, int micro_batches,
+                      const std::vector<int>& replica_of) {
   Schedule schedule{"forward-only", micro_batches, pipeline.groups, {}};
   schedule.rows.resize(static_cast<size_t>(count_workers(pipeline.groups)));
-  visit_forward(pipeline, micro_batches, [&](int stage, int micro_batch) {
-    for (const int worker : pipeline.groups[static_cast<size_t>(stage)])
+  schedule.replicas = static_cast<int>(pipeline.groups.size()) / pipeline.graph.stages();
+  schedule.replica_of = replica_of;
+  Pipeline first = pipeline;
+  first.groups.resize(static_cast<size_t>(pipeline.graph.stages()));
+  visit_forward(first, micro_batches, [&](int stage, int micro_batch) {
+    for (const int worker : pipeline.groups[schedule.group(stage, micro_batch)])
       schedule.rows[static_cast<size_t>(worker)].push_back(
           {stage, ActionKind::kForward, micro_batch});
   });

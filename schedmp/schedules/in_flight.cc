@@ -1,6 +1,7 @@
 // Micro-batches in flight, counted in rows.
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "runtime/error.h"
@@ -17,7 +18,7 @@ using partitioner::Flight;
 // and W, on any of its workers, at most.
 class FlightCount {
  public:
-  explicit FlightCount(const Schedule& schedule) : flights(schedule.groups.size()) {
+  explicit FlightCount(const Schedule& schedule) : flights(static_cast<size_t>(schedule.stages())) {
     if (schedule.trains())
       for (const std::vector<Action>& row : schedule.rows) count(row);
     else
@@ -29,20 +30,38 @@ class FlightCount {
  private:
   void count(const std::vector<Action>& row) {
     std::map<int, Flight> now;  // by stage
+    std::set<std::pair<int, int>> recomputed;
+    for (const Action& action : row)
+      if (action.kind == ActionKind::kRecompute)
+        recomputed.emplace(action.stage, action.micro_batch);
     for (const Action& action : row) {
       const auto stage = static_cast<size_t>(action.stage);
       if (stage >= flights.size()) continue;
-      auto& [kept, handed] = now[action.stage];
+      auto& [kept, handed, again, checkpointed, entered] = now[action.stage];
       const bool weights = action.kind == ActionKind::kWeightGradient;
-      if (action.kind == ActionKind::kForward) ++kept;
+      if (action.kind == ActionKind::kForward) {
+        ++entered;
+        ++(recomputed.contains({action.stage, action.micro_batch}) ? checkpointed : kept);
+      }
+      if (action.kind == ActionKind::kRecompute) {
+        ++again;
+        --checkpointed;
+        ++kept;
+      }
       if (action.kind == ActionKind::kInputGradient) ++handed;
       Flight& most = flights[stage];
       most.kept = std::max(most.kept, kept);
+      most.checkpointed = std::max(most.checkpointed, checkpointed);
+      most.entered = std::max(most.entered, entered);
+      most.recomputed = std::max(most.recomputed, again);
       // A B between another's I and its W has both for a while.
       const bool both = action.kind == ActionKind::kBackward && handed > 0;
       most.handed = std::max(most.handed, handed + (both ? 1 : 0));
       if (weights) --handed;
-      if (weights || action.kind == ActionKind::kBackward) --kept;
+      if (weights || action.kind == ActionKind::kBackward) {
+        --kept;
+        --entered;
+      }
     }
   }
 };
@@ -64,7 +83,7 @@ class OfRows final : public partitioner::InFlight {
   // Of stages that the rows lack: all.
   std::vector<Flight> of(const Pipeline& pipeline, int micro_batches) const override {
     std::vector<Flight> flights = flights_;
-    flights.resize(pipeline.groups.size(), {micro_batches, micro_batches});
+    flights.resize(static_cast<size_t>(pipeline.graph.stages()), {micro_batches, micro_batches});
     return flights;
   }
   bool splits() const override { return splits_; }

@@ -151,8 +151,17 @@ Pipeline chain_of_shape(const std::string& name, int workers, int chunks) {
   return chain_of(groups_of_shape(name, workers, chunks), replicas_of(name));
 }
 
-Schedule make_schedule(const std::string& name, const Pipeline& pipeline, int micro_batches,
+Pipeline with_replicas_of(const std::string& name, Pipeline pipeline) {
+  const auto stages = static_cast<size_t>(pipeline.graph.stages());
+  if (replicas_of(name) == 1 || pipeline.groups.size() != stages) return pipeline;
+  for (size_t stage = 0; stage < stages; ++stage)
+    pipeline.groups.push_back(pipeline.groups[stages - 1 - stage]);
+  return pipeline;
+}
+
+Schedule make_schedule(const std::string& name, const Pipeline& given, int micro_batches,
                        const ActionCosts& costs, int64_t most_actions) {
+  const Pipeline pipeline = with_replicas_of(name, given);
   const Entry& entry = find_entry(name);
   if (micro_batches < 1)
     throw Error(ErrorCode::kUsage,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/error.h"
+#include "schedmp/interpreter.h"
 #include "schedmp/schedules.h"
 #include "schedmp/training/result_memory.h"
 
@@ -48,7 +49,10 @@ void TrainingProof::channels_go_over(const TransportTable& transports) {
 }
 
 std::vector<partitioner::Part> TrainingProof::parts_of(bool gradients) const {
-  return lower(model_, plan_, {gradients, setting_.threads, setting_.devices});
+  partitioner::LowerOptions options = lowering_for(schedule_, setting_);
+  options.gradients = gradients;
+  options.in_parallel = false;
+  return lower(model_, plan_, options);
 }
 
 Verdict TrainingProof::proved(const Schedule& schedule, const std::vector<partitioner::Part>& parts,
@@ -64,8 +68,8 @@ Verdict TrainingProof::proved(const Schedule& schedule, const std::vector<partit
 // else. What it gives lies beside both.
 void TrainingProof::prove_evaluation() {
   const auto parts = parts_of(false);
-  Verdict evaluation =
-      proved(forward_only(pipeline_of(model_, plan_), schedule_.micro_batches), parts);
+  Verdict evaluation = proved(
+      forward_only(pipeline_of(model_, plan_), schedule_.micro_batches, plan_.replica_of), parts);
   const auto count_results = [&] {
     for (size_t worker = 0; worker < verdict_.peak_bytes.size(); ++worker)
       verdict_.peak_bytes[worker] += result_bytes(parts, plan_, static_cast<int>(worker));

@@ -28,12 +28,16 @@ TrainingWorker::TrainingWorker(const TrainingFactories& factories, runtime::Work
       training_(parse_schedule(job.schedule, "the schedule in the job")) {
   ops::use_threads(workplace.threads);
   const auto work_of = [&](const Schedule& schedule, bool gradients) {
-    return Work{partitioner::lower(model_, plan_,
-                                   {gradients, workplace.threads, {workplace.device.kind()}}),
+    partitioner::LowerOptions options = lowering_for(schedule);
+    options.gradients = gradients;
+    options.threads = workplace.threads;
+    options.devices = {workplace.device.kind()};
+    options.in_parallel = false;
+    return Work{partitioner::lower(model_, plan_, options),
                 schedule.rows.at(static_cast<size_t>(workplace.worker))};
   };
-  Work evaluation =
-      work_of(forward_only(pipeline_of(model_, plan_), training_.micro_batches), false);
+  Work evaluation = work_of(
+      forward_only(pipeline_of(model_, plan_), training_.micro_batches, plan_.replica_of), false);
   cap_memory(result_bytes(evaluation.parts, plan_, workplace.worker));
   executor_ = std::make_unique<Executor>(
       model_, plan_, job.trains ? std::optional(work_of(training_, true)) : std::nullopt,

@@ -8,6 +8,7 @@
 #include "ops/arithmetic.h"
 #include "ops/random.h"
 #include "runtime/error.h"
+#include "schedmp/interpreter.h"
 #include "schedmp/schedules.h"
 #include "schedmp/training/executor.h"
 #include "schedmp/training/lanes.h"
@@ -147,12 +148,16 @@ class Crew {
         worker, plan_.workers_bound(), 1 /* thread */, device, *stream, endpoint, activity, trace};
     std::vector<int64_t> rows(static_cast<size_t>(plan_.batch));
     std::iota(rows.begin(), rows.end(), 0);
-    const Schedule forwards =
-        schedmp::forward_only(pipeline_of(model_, plan_), schedule_.micro_batches);
+    const Schedule forwards = schedmp::forward_only(pipeline_of(model_, plan_),
+                                                    schedule_.micro_batches, plan_.replica_of);
     ops::OptimizerOptions optimizer;
     optimizer.learning_rate = 0.5;
     const auto lowered = [&](bool gradients) {
-      return lower(model_, plan_, {.gradients = gradients, .devices = {device.kind()}});
+      partitioner::LowerOptions lowering = schedmp::lowering_for(schedule_);
+      lowering.gradients = gradients;
+      lowering.devices = {device.kind()};
+      lowering.in_parallel = false;
+      return lower(model_, plan_, lowering);
     };
     Executor executor(model_, plan_, schedmp::Work{lowered(true), schedule_.rows[self]},
                       schedmp::Work{lowered(false), forwards.rows[self]}, credits_, workplace,

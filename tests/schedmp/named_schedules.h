@@ -23,12 +23,18 @@ inline std::vector<std::string> schedules_of(int workers, int micro_batches) {
   return names;
 }
 
-// Those that run: of one replica, with an end.
-inline std::vector<std::string> schedules_that_run() {
+// Those that run with one worker's bits: of one replica, with an end.
+inline std::vector<std::string> schedules_of_one_replica() {
   std::vector<std::string> names = schedmp::schedule_names();
   std::erase_if(names, [](const std::string& name) {
     return schedmp::replicas_of(name) > 1 || schedmp::is_endless(name);
   });
+  return names;
+}
+
+inline std::vector<std::string> training_schedules() {
+  std::vector<std::string> names = schedules_of_one_replica();
+  std::erase_if(names, [](const std::string& name) { return !schedmp::trains(name); });
   return names;
 }
 

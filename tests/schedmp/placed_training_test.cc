@@ -87,13 +87,7 @@ TEST_P(BuiltIn, AnswersAsOneWorkerBitForBit) {
     }
 }
 
-std::vector<std::string> training_schedules() {
-  std::vector<std::string> names = kerf::tests::schedules_that_run();
-  std::erase(names, "forward-only");
-  return names;
-}
-
-INSTANTIATE_TEST_SUITE_P(Schedules, BuiltIn, testing::ValuesIn(training_schedules()),
+INSTANTIATE_TEST_SUITE_P(Schedules, BuiltIn, testing::ValuesIn(kerf::tests::training_schedules()),
                          [](const auto& each) {
                            std::string name = each.param;
                            std::ranges::replace(name, '-', '_');

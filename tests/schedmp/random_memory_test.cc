@@ -26,7 +26,7 @@ class RandomMemory : public ::testing::TestWithParam<int> {
   // Proves the rows, with as many slots as that takes.
   void expect_covered(const Model& model, const Plan& plan, const Schedule& schedule,
                       const partitioner::InFlight& in_flight, PlanRequest request) {
-    const auto parts = lower(model, plan, {.gradients = request.trains});
+    const auto parts = lower(model, plan, lowering_for(schedule));
     Verdict verdict = verify(model, plan, parts, schedule, request.setting);
     if (!verdict.ok()) {
       ASSERT_GE(verdict.smallest_safe_slots, 0);
@@ -56,8 +56,12 @@ TEST_P(RandomMemory, IsNeverUnderWhatIsProved) {
       request.setting.slots = 1 + draw(random_, 2);
       request.setting.slot_place = place;
       request.setting.optimizer_states = draw(random_, 2);
-      const Schedule rows = random_rows(model, plan, random_);
-      expect_covered(model, plan, rows, *in_flight_of(rows), request);
+      Random other = random_;
+      for (const Recomputes recomputes : {Recomputes::kSome, Recomputes::kNothing}) {
+        Random& random = recomputes == Recomputes::kSome ? other : random_;
+        const Schedule rows = random_rows(model, plan, random, Order::kPossible, recomputes);
+        expect_covered(model, plan, rows, *in_flight_of(rows), request);
+      }
     }
 }
 

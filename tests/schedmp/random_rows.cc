@@ -12,7 +12,8 @@ using partitioner::Random;
 
 class Rows {
  public:
-  Rows(const Model& model, const Plan& plan, Random& random, Order order) : random_(random) {
+  Rows(const Model& model, const Plan& plan, Random& random, Order order, Recomputes recomputes)
+      : random_(random), recomputes_(recomputes == Recomputes::kSome && draw(random, 2) == 0) {
     rows_ = {"random", plan.micro_batches, groups_of(plan), {}};
     rows_.rows.resize(static_cast<size_t>(plan.workers_bound()));
     stages_.resize(plan.stages.size());
@@ -36,6 +37,7 @@ class Rows {
     for (Stage& stage : stages_) {
       stage.forward.resize(static_cast<size_t>(plan.micro_batches));
       stage.input_gradient.resize(stage.forward.size());
+      stage.recomputed.resize(stage.forward.size());
     }
   }
 
@@ -49,8 +51,8 @@ class Rows {
  private:
   struct Stage {
     std::set<int> earlier, later;
-    std::vector<bool> forward, input_gradient;  // by micro-batch
-    int weight_gradients = 0;                   // done, ascending
+    std::vector<bool> forward, recomputed, input_gradient;  // by micro-batch
+    int weight_gradients = 0;                               // done, ascending
   };
 
   std::vector<Action> candidates() const {
@@ -68,6 +70,7 @@ class Rows {
           if (all(stage.earlier, [&](const Stage& other) { return other.forward[at]; }))
             ready.push_back({s, ActionKind::kForward, m});
         } else if (!stage.input_gradient[at]) {
+          if (recomputes_ && !stage.recomputed[at]) ready.push_back({s, ActionKind::kRecompute, m});
           if (!all(stage.later, [&](const Stage& other) { return other.input_gradient[at]; }))
             continue;
           ready.push_back({s, ActionKind::kInputGradient, m});
@@ -85,6 +88,8 @@ class Rows {
     const auto at = static_cast<size_t>(action.micro_batch);
     if (action.kind == ActionKind::kForward)
       stage.forward[at] = true;
+    else if (action.kind == ActionKind::kRecompute)
+      stage.recomputed[at] = true;
     else if (action.kind != ActionKind::kWeightGradient)
       stage.input_gradient[at] = true;
     if (action.kind == ActionKind::kWeightGradient || action.kind == ActionKind::kBackward)
@@ -100,14 +105,16 @@ class Rows {
   }
 
   Random& random_;
+  const bool recomputes_;
   Schedule rows_;
   std::vector<Stage> stages_;
 };
 
 }  // namespace
 
-Schedule random_rows(const Model& model, const Plan& plan, Random& random, Order order) {
-  return Rows(model, plan, random, order).run();
+Schedule random_rows(const Model& model, const Plan& plan, Random& random, Order order,
+                     Recomputes recomputes) {
+  return Rows(model, plan, random, order, recomputes).run();
 }
 
 }  // namespace kerf::schedmp

@@ -29,7 +29,7 @@ class RandomRuns : public ::testing::TestWithParam<int> {
     const Schedule schedule = random_rows(model, plan, random_);
     EXPECT_EQ(parse_schedule(write_schedule(schedule), "its text"), schedule);
     EXPECT_THAT(check_order(schedule), ::testing::IsEmpty());
-    const auto parts = lower(model, plan);
+    const auto parts = lower(model, plan, lowering_for(schedule));
     partitioner::Setting setting{.slots = 1, .optimizer_states = 0};
     Verdict verdict = verify(model, plan, parts, schedule, setting);
     EXPECT_GE(verdict.smallest_safe_slots, 0) << "a legal row is safe with some number of slots";

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "partitioner/part.h"
@@ -39,11 +40,17 @@ inline std::vector<RowStep> steps_of_row(const std::vector<partitioner::Part>& p
   std::vector<RowStep> steps;
   std::set<int> reduced;
   std::vector<Action> updated;
+  std::set<std::pair<int, int>> recomputed;
+  for (const Action& action : schedule.rows[static_cast<size_t>(worker)])
+    if (action.kind == ActionKind::kRecompute) recomputed.emplace(action.stage, action.micro_batch);
   for (const Action& action : schedule.rows[static_cast<size_t>(worker)]) {
     const auto add = [&](partitioner::InstructionList Part::*list) {
       append_list(parts, worker, action, list, steps);
     };
-    if (action.kind == ActionKind::kForward) add(&Part::forward);
+    const bool again = recomputed.contains({action.stage, action.micro_batch});
+    if (action.kind == ActionKind::kForward)
+      add(again ? &Part::checkpointed_forward : &Part::forward);
+    if (action.kind == ActionKind::kRecompute) add(&Part::recompute);
     if (action.kind == ActionKind::kInputGradient) add(&Part::input_gradient);
     if (action.kind == ActionKind::kWeightGradient) add(&Part::weight_gradient);
     if (action.kind == ActionKind::kBackward) add(&Part::backward);

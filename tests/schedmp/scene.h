@@ -24,7 +24,7 @@ class Scene {
       : model_(std::move(model)), plan_(std::move(plan)), schedule_(std::move(schedule)) {
     setting_.devices = {device};
     write_kept(model_, partitioner::Numbers::kWhole, folder_ / "weights.safetensors");
-    const auto parts = lower(model_, plan_, {.devices = setting_.devices});
+    const auto parts = lower(model_, plan_, lowering_for(schedule_, setting_));
     verdict_ = verify(model_, plan_, parts, schedule_, setting_);
     if (!verdict_.ok()) {
       setting_.slots = verdict_.smallest_safe_slots;

@@ -196,7 +196,7 @@ void expect_passages(const Model& model, const Plan& plan, const Timeline& timel
 
 void expect_equal(const Model& model, const Plan& plan, const Schedule& schedule,
                   const DeviceSpeed& speed) {
-  const auto parts = lower(model, plan);
+  const auto parts = lower(model, plan, lowering_for(schedule));
   const auto timeline = simulate(model, plan, parts, schedule, speed);
   ASSERT_TRUE(timeline);
   const LongestPaths paths(model, plan, parts, schedule, speed);

@@ -11,6 +11,7 @@
 
 #include "partitioner/cut.h"
 #include "partitioner/zoo.h"
+#include "schedmp/interpreter.h"
 #include "schedmp/schedules.h"
 #include "schedmp/verify.h"
 
@@ -43,7 +44,8 @@ Plan plan_of(const Model& model, const PlanRequest& request) {
 
 std::optional<Timeline> simulated(const Model& model, const Plan& plan, const Schedule& schedule,
                                   const DeviceSpeed& speed) {
-  return simulate(model, plan, partitioner::lower(model, plan), schedule, speed);
+  return simulate(model, plan, partitioner::lower(model, plan, lowering_for(schedule)), schedule,
+                  speed);
 }
 
 // Of fully connected layers with ReLU: two operators in each of the stages, the last with the loss.

@@ -8,6 +8,7 @@
 
 #include "partitioner/builder.h"
 #include "partitioner/cut.h"
+#include "schedmp/interpreter.h"
 #include "schedmp/schedules.h"
 #include "schedmp/simulate.h"
 #include "schedmp/staircase.h"
@@ -253,10 +254,13 @@ struct Towers {
   }
 
   Verdict proof(const Schedule& schedule) const {
-    return verify(model, plan, lower(model, plan), schedule, request.setting);
+    return verify(model, plan, lower(model, plan, lowering_for(schedule)), schedule,
+                  request.setting);
   }
   double step(const Schedule& schedule) const {
-    return simulate(model, plan, lower(model, plan), schedule, request.speed)->step_seconds;
+    return simulate(model, plan, lower(model, plan, lowering_for(schedule)), schedule,
+                    request.speed)
+        ->step_seconds;
   }
 
   Model model;

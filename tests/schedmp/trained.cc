@@ -1,12 +1,13 @@
 #include "tests/schedmp/trained.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 #include <unistd.h>
 
 #include "ops/arithmetic.h"
 #include "partitioner/builder.h"
 #include "partitioner/channels_last.h"
 #include "partitioner/complete_plan.h"
+#include "partitioner/replicas.h"
 #include "partitioner/zoo.h"
 #include "schedmp/scheduler.h"
 #include "schedmp/schedules.h"
@@ -85,12 +86,23 @@ Plan plan_of(const Model& model, const Case& c) {
   request.setting.slots = c.slots;
   request.shares = c.shares;
   request.shares_origin = "shares";
-  if (c.text.empty())
-    return std::get<Plan>(partitioner::make_plan(model, request, *in_flight_of(c.schedule)));
-  const Schedule schedule = parse_schedule(c.text, "test");
-  request.workers = schedule.stages();
-  for (const auto& group : schedule.groups) request.placement.push_back(group.at(0));
-  return std::get<Plan>(partitioner::make_plan(model, request, *in_flight_of(schedule)));
+  std::unique_ptr<partitioner::InFlight> in_flight;
+  if (!c.text.empty()) {
+    const Schedule schedule = parse_schedule(c.text, "test");
+    request.workers = schedule.stages();
+    for (int stage = 0; stage < schedule.stages(); ++stage)
+      request.placement.push_back(schedule.groups[static_cast<size_t>(stage)].at(0));
+    in_flight = in_flight_of(schedule);
+  } else {
+    in_flight = in_flight_of(c.schedule);
+  }
+  Plan plan = std::get<Plan>(partitioner::make_plan(model, request, *in_flight));
+  const Schedule schedule = schedule_of(c, model, plan);
+  if (schedule.replicas > 1)
+    plan = replicated_plan(model, request, *in_flight, std::move(plan), schedule.groups,
+                           schedule.replica_of);
+  EXPECT_THAT(validate(model, plan), testing::IsEmpty());
+  return plan;
 }
 
 static Plan bound_plan_of(const Model& model, const Case& c) {

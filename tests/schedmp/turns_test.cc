@@ -38,7 +38,7 @@ class Turns : public ::testing::Test {
         continue;
       ++seen;
       const Schedule schedule = random_rows(model, plan, random);
-      look(model, plan, lower(model, plan), schedule);
+      look(model, plan, lower(model, plan, lowering_for(schedule)), schedule);
     }
     EXPECT_GE(seen, 40);
   }

@@ -133,7 +133,7 @@ TEST(VerifyOracle, FindsExactlyTheDeadlocksThatSomeOrderOfMessagesHas) {
     const auto plan = random_plan(
         model, {.workers = 2, .stages = 3, .divides = seed % 3 == 0, .micro_batches = 2}, random);
     const Schedule schedule = random_rows(model, plan, random, Order::kAny);
-    const auto parts = lower(model, plan);
+    const auto parts = lower(model, plan, lowering_for(schedule));
     const Events events = events_of(parts, schedule);
     for (const int slots : {1, 2}) {
       const Verdict verdict = verify(model, plan, parts, schedule, {.slots = slots});
