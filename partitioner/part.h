@@ -2,9 +2,9 @@
 //
 // Lowering turns a plan into one Part per part number, each of one stage and bound to one worker:
 // local tensors, kernel calls, and instruction lists: F forward, I input gradients, W weight
-// gradients, B both in one (a list of its own, so that what I leaves for W need not outlive it); of
-// a stage that recomputes (recomputation.h), F that keeps what it was sent alone, and RECOMPUTE; and
-// once a step: `contribute` sends what other parts' homes sum, `reduce` sums what is at home
+// gradients, B both in one (a list of its own, so that what I leaves for W need not outlive it);
+// of a stage that recomputes (recomputation.h), F that keeps what it was sent alone, and RECOMPUTE;
+// and once a step: `contribute` sends what other parts' homes sum, `reduce` sums what is at home
 // here and sends this part's share of the step vector, `conclude` (of one part of the plan) sums
 // those and sends the result, `update` updates and publishes where the result lets it, `fetch`
 // receives what other homes published. A schedule's action runs one list for one micro-batch; U
@@ -15,8 +15,8 @@
 //   kKept            a micro-batch's, from F to the last reader in I (or B)
 //   kKeptForWeights  a micro-batch's, from F to the last reader in W (or B)
 //   kHanded          a micro-batch's, from I to W, where they are apart
-//   kEntered         a micro-batch's, where a stage recomputes: what was unpacked of messages, from F
-//                    to the last of RECOMPUTE and the gradients that reads any of it
+//   kEntered         a micro-batch's, where a stage recomputes: what was unpacked of messages, from
+//                    F to the last of RECOMPUTE and the gradients that reads any of it
 //   kTransient       the part's: what lives within one run of one list; also the scratch memory of
 //                    single instructions. A worker has as much as the parts of one stage need
 //
@@ -245,8 +245,8 @@ int root_of(const Part& part, int local);
 int64_t persistent_bytes(const Part& part, int optimizer_states, int micro_batches, bool trains);
 
 // One line per instruction, for people and golden tests: "F  fc1 = Gemm(x, w, b)", "F  send fc1 ->
-// 2". The lists are F, I, W, B, K (F that keeps
-// what it was sent alone), A (RECOMPUTE), C (contribute), S (reduce), V (conclude), U, R (fetch).
+// 2". The lists are F, I, W, B, K (F that keeps what it was sent alone), A (RECOMPUTE), C
+// (contribute), S (reduce), V (conclude), U, R (fetch).
 std::string describe(const Model& model, const Plan& plan, const Part& part);
 
 }  // namespace kerf::partitioner

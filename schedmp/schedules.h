@@ -102,8 +102,8 @@ Schedule make_schedule(const std::string& name, const Pipeline& pipeline, int mi
 Schedule make_schedule(const std::string& name, const partitioner::Model& model,
                        const partitioner::Plan& plan);
 
-// The schedule with a RECOMPUTE before each gradient of inputs, where anything stands between it and
-// its forward. Of what has none yet.
+// The schedule with a RECOMPUTE before each gradient of inputs, where anything stands between it
+// and its forward. Of what has none yet.
 Schedule recomputed(const Schedule& schedule);
 
 // Micro-batches in flight under a named schedule, for the planner: counted in its rows for the
