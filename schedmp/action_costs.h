@@ -4,10 +4,14 @@
 //   1,1.2,0.8,0.1  and of every message between workers
 //
 //   {"kerf_costs": 1, "COMM": 0.1, "stages": [{"F": 1, "I": 1.2, "W": 0.8}, {"F": 2, ...}]}
+//
+// A stage of the file may say, too, what its messages have and what a micro-batch keeps there
+// (unfold.h): "F_bytes", "I_bytes", "W_bytes", "kept_bytes".
 #pragma once
 
 #include <string>
 
+#include "partitioner/capacities.h"
 #include "schedmp/unfold.h"
 
 namespace kerf::schedmp {
@@ -20,5 +24,15 @@ ActionCosts read_costs(const std::string& text, const std::string& origin);
 // is written as the least that can (kLeastCost).
 inline constexpr double kLeastCost = 1e-6;
 std::string write_costs(const ActionCosts& costs);
+
+// "LATENCY[,BANDWIDTH]": a unit of time, and bytes by unit of time. Throws Error{kUsage}.
+Link parse_link(const std::string& text);
+// "F[,I[,W]]": the bytes of messages of every stage; I as F, W 0 unless it says so. Throws
+// likewise.
+void parse_message_bytes(const std::string& text, ActionCosts& costs);
+// "none", "link" or "port". Throws likewise.
+Contention parse_contention(const std::string& text);
+// Those that are listed: what is left out of one is as of every other, or takes no time.
+Links links_of(const partitioner::Capacities& capacities, const std::optional<Link>& every);
 
 }  // namespace kerf::schedmp

@@ -6,7 +6,9 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "partitioner/at.h"
@@ -18,7 +20,7 @@ namespace kerf::schedmp {
 class Lanes {
  public:
   // Schedule and graph outlive them. An edge to a stage that the schedule lacks has no lane.
-  Lanes(const Schedule& schedule, const partitioner::StageGraph& graph, double transfer,
+  Lanes(const Schedule& schedule, const partitioner::StageGraph& graph, const ActionCosts& costs,
         Buffering buffering);
 
   int count() const { return static_cast<int>(lanes_.size()); }
@@ -51,11 +53,18 @@ class Lanes {
     bool sum = false;    // of gradients of weights, to another replica
     int senders = 0;
     int receivers = 0;
+    int first_way = -1;         // by sender, by receiver; -1: nothing is known of its links
     std::vector<int> sent;      // by member of the sending group: messages
     std::vector<double> freed;  // when a place was, in order; kept where places are counted
   };
+  // What a member's share of a message takes to a member of the other group.
+  struct Way {
+    double on_link = 0;
+    double latency = 0;
+    int queue = -1;  // that it goes through; -1: it waits for nobody
+  };
   struct Message {
-    double time = 0;   // from which it is there; under rendezvous: at which the last has come
+    double time = 0;   // from which it is there; until all have met: at which the last has come
     double taken = 0;  // when the last that took it up did
     int senders = 0;   // that have sent it
     int receivers = 0;
@@ -71,11 +80,18 @@ class Lanes {
   void add_sums();
   // Its number.
   int add(int from, int to);
+  // What all lanes' messages take on their way.
+  void add_ways(const ActionCosts& costs);
+  double bytes_of(const Lane& lane, const ActionCosts& costs) const;
+  int queue_of(int sender, int receiver, Contention contention);
+  // When what that member sends is with all of the other group.
+  double arrives(const Lane& lane, int member, double sent);
+  static int member_of(const std::vector<int>& group, int worker);
   bool meets(const Lane& lane) const {
     return buffering_.messages == Buffering::kRendezvous && !lane.local && !lane.sum;
   }
   bool counts(const Lane& lane) const { return buffering_.messages > 0 && !lane.sum; }
-  std::optional<double> meet(const Lane& lane, const Message& message) const;
+  std::optional<double> meet(const Lane& lane, Message& message, double now, int& came, bool first);
 
   const Schedule& schedule_;
   double transfer_;
@@ -84,6 +100,9 @@ class Lanes {
   std::array<std::vector<std::vector<int>>, 2> in_, out_;  // by whether of gradients, by group
   std::vector<std::vector<int>> sums_in_, sums_out_;       // by group
   std::vector<Message> messages_;                          // by lane, by micro-batch
+  std::vector<Way> ways_;
+  std::map<std::pair<int, int>, int> queues_;  // by sender and receiver; -1: by sender alone
+  std::vector<double> free_;                   // by queue: from when on it has nothing to carry
 };
 
 }  // namespace kerf::schedmp

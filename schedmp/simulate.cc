@@ -7,6 +7,7 @@
 
 #include "partitioner/copies.h"
 #include "schedmp/interpreter.h"
+#include "schedmp/links.h"
 #include "schedmp/verify.h"
 
 namespace kerf::schedmp {
@@ -154,20 +155,21 @@ class Race {
         break;
       }
       case TimedEvent::Kind::kSend:
-        passage_of(event) = static_cast<int>(timeline_.passages.size());
-        timeline_.passages.push_back({.from = static_cast<int>(worker),
+        message_of(event) = static_cast<int>(timeline_.messages.size());
+        timeline_.messages.push_back({.from = static_cast<int>(worker),
                                       .sent_in = timeline_.rows[worker].size(),
                                       .sent = now,
                                       .arrived = arrival(event, now)});
         break;
       case TimedEvent::Kind::kReceive: {
-        const int number = passage_of(event);
+        const int number = message_of(event);
         if (number < 0) return false;
-        Passage& passage = timeline_.passages[static_cast<size_t>(number)];
-        now = std::max(now, passage.arrived);
-        passage.to = static_cast<int>(worker);
-        passage.taken_in = timeline_.rows[worker].size();
-        passage.taken = now;
+        TimedMessage& message = timeline_.messages[static_cast<size_t>(number)];
+        if (begin_[worker] != kNotYet) message.waited = std::max(0.0, message.arrived - now);
+        now = std::max(now, message.arrived);
+        message.to = static_cast<int>(worker);
+        message.taken_in = timeline_.rows[worker].size();
+        message.taken = now;
         break;
       }
       case TimedEvent::Kind::kEnd: {
@@ -190,7 +192,7 @@ class Race {
   };
 
   // The number of a message of this route; -1 until it is sent.
-  int& passage_of(const TimedEvent& event) {
+  int& message_of(const TimedEvent& event) {
     std::vector<int>& of_route = sent_[static_cast<size_t>(event.route)];
     if (of_route.empty()) of_route.assign(event.micro_batch < 0 ? 1 : sizes_.size(), -1);
     return of_route[static_cast<size_t>(std::max(event.micro_batch, 0))];
@@ -203,9 +205,7 @@ class Race {
     Wire& wire = wires_[static_cast<size_t>(event.route)];
     if (wire.seconds[number] == kNotYet) measure(event.route, samples, wire.seconds[number], wire);
     if (wire.local) return sent;
-    double& free = link_free_[wire.link];
-    free = std::max(free, sent) + wire.seconds[number];
-    return free + wire.latency;
+    return schedmp::arrival(link_free_[wire.link], sent, wire.seconds[number], wire.latency);
   }
 
   void measure(int number, int64_t samples, double& seconds, Wire& wire) const {
@@ -230,7 +230,7 @@ class Race {
   std::vector<double> now_;
   std::vector<double> begin_;           // of the list that runs
   std::vector<double> busy_;            // likewise
-  std::vector<std::vector<int>> sent_;  // by route, by micro-batch: the passage
+  std::vector<std::vector<int>> sent_;  // by route, by micro-batch: the message
   std::vector<Wire> wires_;             // by route
   std::vector<double> link_free_;       // by sender and receiver
   Timeline timeline_;

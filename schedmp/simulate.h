@@ -7,9 +7,9 @@
 // computes takes the time that the plan was priced by (cost.h), over the worker's speed: forward,
 // input gradients and weight gradients apart, by the rows of each micro-batch. So does what is
 // packed, unpacked, added up and put together (copies.h). A message leaves when it is packed, goes
-// over the link of its two workers after those before it (bytes over bandwidth), and arrives a
-// latency later, while both ends compute on; within a worker that takes no time. The update is not
-// priced, and nobody waits for a free slot: a run may take longer. Pure functions.
+// over the link of its two workers after those before it to the same one (links.h), while both ends
+// compute on; within a worker that takes no time. The update is not priced, and nobody waits for a
+// free slot: a run may take longer. Pure functions.
 #pragma once
 
 #include <functional>
@@ -34,7 +34,7 @@ struct Moment {
 
 // A message, from a list of a worker to one of its own or another's: lists by their place in the
 // worker's row.
-struct Passage {
+struct TimedMessage {
   int from = 0;  // worker
   int to = 0;
   size_t sent_in = 0;
@@ -42,6 +42,8 @@ struct Passage {
   double sent = 0;
   double arrived = 0;
   double taken = 0;  // no earlier
+  // For how long the list that took it, having begun, stood still for it.
+  double waited = 0;
 };
 
 struct Timeline {
@@ -49,7 +51,7 @@ struct Timeline {
   std::vector<double> busy;               // by worker: seconds of computing
   std::vector<double> copying;            // by worker
   double step_seconds = 0;                // until the last worker is done
-  std::vector<Passage> passages;
+  std::vector<TimedMessage> messages;
 
   // The part of the step in which a worker neither computes nor copies: its bubble, in [0, 1].
   double idle(int worker) const {

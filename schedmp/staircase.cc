@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <set>
-#include <utility>
 
 #include "runtime/format.h"
 
@@ -95,44 +93,6 @@ Bubble bubble(const Schedule& schedule, const Unfolded& unfolded) {
 
 Bubble bubble(const Schedule& schedule, const StageGraph& graph, const ActionCosts& costs) {
   return bubble(schedule, unfold(schedule, graph, costs));
-}
-
-namespace {
-
-// What the action adds to what is kept; a forward that is to be repeated keeps nothing.
-int adds(const Action& action, bool repeated) {
-  switch (action.kind) {
-    case ActionKind::kForward:
-      return repeated ? 0 : 1;
-    case ActionKind::kRecompute:
-    case ActionKind::kReload:
-      return 1;
-    case ActionKind::kBackward:
-    case ActionKind::kWeightGradient:
-    case ActionKind::kOffload:
-      return -1;
-    default:
-      return 0;
-  }
-}
-
-}  // namespace
-
-std::vector<int> peak_activations(const Schedule& schedule) {
-  std::vector<int> peaks;
-  const bool trains = schedule.trains();
-  for (const std::vector<Action>& row : schedule.rows) {
-    std::set<std::pair<int, int>> repeated;  // stages' micro-batches
-    for (const Action& action : row)
-      if (action.kind == ActionKind::kRecompute) repeated.emplace(action.stage, action.micro_batch);
-    int now = 0, most = 0;
-    for (const Action& action : row) {
-      now += adds(action, repeated.contains({action.stage, action.micro_batch}));
-      most = std::max(most, now);
-    }
-    peaks.push_back(trains ? most : 0);
-  }
-  return peaks;
 }
 
 }  // namespace kerf::schedmp

@@ -27,9 +27,4 @@ Bubble bubble(const Schedule& schedule, const Unfolded& unfolded);
 Bubble bubble(const Schedule& schedule, const partitioner::StageGraph& graph,
               const ActionCosts& costs = {});
 
-// By worker: micro-batches, of all its stages together, whose F is done and whose W is not, at
-// most; less those that are offloaded, or have yet to be recomputed. Where nothing has gradients:
-// 0.
-std::vector<int> peak_activations(const Schedule& schedule);
-
 }  // namespace kerf::schedmp

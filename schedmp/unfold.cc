@@ -113,7 +113,7 @@ class Unfolding {
             Buffering buffering)
       : schedule_(schedule),
         costs_(costs),
-        lanes_(schedule, graph, costs.transfer, buffering),
+        lanes_(schedule, graph, costs, buffering),
         named_(schedule, lanes_),
         workers_(schedule.rows.size()),
         waiting_(static_cast<size_t>(lanes_.count())),

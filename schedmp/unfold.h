@@ -9,12 +9,19 @@
 // people and for proofs without a model; simulate.h has the times of a plan, and verify.h its
 // messages. Members of a group act as one: who waits for a stage waits for all of them. Pure
 // functions; an action of a stage that the graph lacks waits for nothing.
+//
+// A message takes nothing within a worker. Over a link that is known (links.h) it waits for those
+// before it, is on the link for its bytes, and arrives a latency later, while both ends compute on;
+// over any other it takes `transfer`, and waits for nobody. Each member of a group sends an equal
+// share of it to each member of the other. Under rendezvous both ends wait until it has arrived.
+// Not modelled: what a receiver or a host could not take in at once.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "partitioner/stage_graph.h"
+#include "schedmp/links.h"
 #include "schedmp/schedule.h"
 
 namespace kerf::schedmp {
@@ -28,9 +35,20 @@ struct StageCosts {
   bool operator==(const StageCosts&) const = default;
 };
 
+struct StageBytes {
+  // Of a message: of its forward, to each stage that reads it; of its input gradient, likewise; and
+  // of the gradients of its weights, to each of its replicas.
+  double forward = 0;
+  double input_gradient = 0;
+  double weight_gradient = 0;
+  double kept = 0;  // of a micro-batch, from F to W, on each of its workers
+  bool sends() const { return forward > 0 || input_gradient > 0; }
+  bool operator==(const StageBytes&) const = default;
+};
+
 struct ActionCosts {
   std::vector<StageCosts> stages = {};  // of those that it lists
-  double transfer = 0;                  // of a message between workers; within one it takes nothing
+  double transfer = 0;                  // of a message over a link of which nothing is known
   StageCosts others = {};               // of all other stages
   std::vector<double> speeds = {};      // by worker: how many times as fast; of others 1
   // How much longer an action may take, as a fraction: each takes some of it, all of it as likely
@@ -38,6 +56,9 @@ struct ActionCosts {
   double jitter = 0;
   uint64_t seed = 0;
   int64_t step = 0;
+  Links links = {};
+  std::vector<StageBytes> bytes = {};  // of those stages that it lists
+  StageBytes other_bytes = {};         // of all other stages
 
   ActionCosts without_jitter() const {
     ActionCosts steady = *this;
@@ -46,6 +67,10 @@ struct ActionCosts {
   }
   const StageCosts& of_stage(int stage) const {
     return static_cast<size_t>(stage) < stages.size() ? stages[static_cast<size_t>(stage)] : others;
+  }
+  const StageBytes& bytes_of_stage(int stage) const {
+    return static_cast<size_t>(stage) < bytes.size() ? bytes[static_cast<size_t>(stage)]
+                                                     : other_bytes;
   }
   double of(const Action& action) const;
   // As that worker's action of this number in its row.

@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <filesystem>
+#include <set>
 #include <variant>
 
 #include "apps/kerf/answer.h"
@@ -152,6 +153,41 @@ Json report(const CostGraph& graph, const std::string& kind, const PlannedGraph&
           {"assignment", assignment_json(names, plan.stage_of)}};
 }
 
+// What goes from each stage to the next one, or back, in a chain that hands on what later ones
+// read.
+void add_crossing(const CostGraph& graph, const std::vector<int>& stage_of,
+                  schedmp::ActionCosts& costs) {
+  for (const partitioner::CostValue& value : graph.values()) {
+    const bool back = graph.node(value.producer).backward;
+    const int made = stage_of[static_cast<size_t>(value.producer)];
+    int read = made;
+    for (const int reader : value.readers) {
+      if (graph.node(reader).backward != back) continue;
+      const int stage = stage_of[static_cast<size_t>(reader)];
+      read = back ? std::min(read, stage) : std::max(read, stage);
+    }
+    for (int stage = std::min(made, read); stage < std::max(made, read); ++stage) {
+      const auto before = static_cast<size_t>(stage);
+      if (!back) costs.bytes[before].forward += value.forward_bytes;
+      double& returned = costs.bytes[before + 1].input_gradient;
+      if (back)
+        returned += value.forward_bytes;
+      else if (!graph.has_backward())
+        returned += std::max(0.0, value.bytes - value.forward_bytes);
+    }
+  }
+}
+
+void add_kept(const CostGraph& graph, const std::vector<int>& stage_of,
+              schedmp::ActionCosts& costs) {
+  for (const partitioner::Held& held : graph.held()) {
+    std::set<int> stages;
+    for (const int node : held.nodes) stages.insert(stage_of[static_cast<size_t>(node)]);
+    for (const int stage : stages)
+      costs.bytes[static_cast<size_t>(stage)].kept += held.per_micro_batch;
+  }
+}
+
 // Of one kind of device; what goes back is half input gradients, half weight gradients.
 schedmp::ActionCosts stage_costs_of(const CostGraph& graph, const GraphPlan& plan) {
   int stages = 0;
@@ -168,6 +204,9 @@ schedmp::ActionCosts stage_costs_of(const CostGraph& graph, const GraphPlan& pla
     stage.input_gradient += back / 2;
     stage.weight_gradient += back / 2;
   }
+  costs.bytes.resize(costs.stages.size());
+  add_crossing(graph, plan.stage_of, costs);
+  add_kept(graph, plan.stage_of, costs);
   return costs;
 }
 

@@ -8,15 +8,23 @@
 
 namespace kerf::apps {
 
+std::vector<partitioner::Part> lowered_for(const Planned& planned, bool gradients) {
+  return partitioner::lower(planned.model, planned.plan,
+                            {.gradients = gradients,
+                             .threads = planned.setting.threads,
+                             .devices = planned.setting.devices,
+                             .in_parallel = true});
+}
+
 Proof prove(const Planned& planned, const schedmp::Schedule& schedule) {
   const partitioner::Plan& plan = planned.plan;
-  Proof proof{schedmp::check_order(schedule), {}};
+  Proof proof{schedmp::check_order(schedule), {}, {}};
   for (std::string& problem : schedmp::check_fits(schedule, plan))
     proof.problems.push_back(std::move(problem));
   if (!proof.problems.empty()) return proof;
-  const auto parts =
+  proof.parts =
       partitioner::lower(planned.model, plan, schedmp::lowering_for(schedule, planned.setting));
-  proof.verdict = schedmp::verify(planned.model, plan, parts, schedule, planned.setting);
+  proof.verdict = schedmp::verify(planned.model, plan, proof.parts, schedule, planned.setting);
   proof.problems = proof.verdict->problems;
   if (!proof.problems.empty() || !planned.memory) return proof;
   if (std::string why = schedmp::above_cap(proof.verdict->peak_bytes, *planned.memory);

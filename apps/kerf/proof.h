@@ -16,7 +16,11 @@ namespace kerf::apps {
 struct Proof {
   std::vector<std::string> problems;        // none: it is proved
   std::optional<schedmp::Verdict> verdict;  // where the schedule fits the plan
+  std::vector<partitioner::Part> parts;     // likewise: as they were lowered for it
 };
+
+// For its setting; with what gradients take, or of forward passes alone.
+std::vector<partitioner::Part> lowered_for(const Planned& planned, bool gradients);
 
 Proof prove(const Planned& planned, const schedmp::Schedule& schedule);
 

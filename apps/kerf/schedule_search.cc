@@ -5,10 +5,11 @@
 #include <utility>
 
 #include "apps/kerf/flag_values.h"
+#include "apps/kerf/proof.h"
 #include "apps/report/sign_of_life.h"
 #include "apps/report/table.h"
+#include "schedmp/search/plan_caps.h"
 #include "schedmp/search/plan_costs.h"
-#include "schedmp/verify.h"
 
 namespace kerf::apps {
 
@@ -60,41 +61,6 @@ schedmp::FoundSchedule found(const schedmp::Pipeline& pipeline, int micro_batche
   });
 }
 
-using Parts = std::vector<partitioner::Part>;
-
-// Who takes more than the plan's cap by the schedule; empty: nobody.
-std::vector<int> above_cap(const Planned& planned, const Parts& parts,
-                           const schedmp::Schedule& schedule, const schedmp::Pipeline& pipeline) {
-  partitioner::Setting setting = planned.setting;
-  setting.slots = std::max(setting.slots, schedmp::smallest_buffer(schedule, pipeline.graph));
-  const auto peaks =
-      schedmp::verify(planned.model, planned.plan, parts, schedule, setting).peak_bytes;
-  std::vector<int> above;
-  for (size_t worker = 0; worker < peaks.size(); ++worker)
-    if (peaks[worker] > *planned.memory) above.push_back(static_cast<int>(worker));
-  return above;
-}
-
-// As many as regions have room for, less until the messages that are held have room too.
-std::vector<int> kept_within_cap(const Planned& planned, const Parts& parts,
-                                 const schedmp::Pipeline& pipeline, ScheduleSearch search) {
-  std::vector<int> keep =
-      schedmp::kept_within(planned.model, planned.plan, parts, planned.setting, *planned.memory);
-  search.flags.seconds = 0;
-  for (bool lowered = true; std::exchange(lowered, false);) {
-    const auto schedule = found(pipeline, planned.plan.micro_batches, search, keep).schedule;
-    for (const int worker : above_cap(planned, parts, schedule, pipeline))
-      for (size_t stage = 0; stage < keep.size(); ++stage) {
-        const std::vector<int>& group = pipeline.groups[stage];
-        if (keep[stage] == 1 || std::find(group.begin(), group.end(), worker) == group.end())
-          continue;
-        --keep[stage];
-        lowered = true;
-      }
-  }
-  return keep;
-}
-
 }  // namespace
 
 void add_schedule_search_flags(CLI::App& command, ScheduleSearchFlags& flags) {
@@ -132,16 +98,20 @@ schedmp::FoundSchedule search_plan(const Planned& planned, ScheduleSearch& searc
   const partitioner::Plan& plan = planned.plan;
   check_size(std::ssize(plan.stages), plan.micro_batches);
   const auto pipeline = partitioner::pipeline_of(planned.model, plan);
-  const Parts parts = partitioner::lower(planned.model, plan,
-                                         {.threads = planned.setting.threads,
-                                          .devices = planned.setting.devices,
-                                          .in_parallel = true});
+  const std::vector<partitioner::Part> parts = lowered_for(planned, true);
   if (!search.costs) search.costs = schedmp::costs_of_plan(planned.model, plan, parts);
   search.costs->speeds = search.speeds;
-  const bool capped = planned.memory && !search.flags.keep;
-  return found(pipeline, plan.micro_batches, search,
-               capped ? kept_within_cap(planned, parts, pipeline, search)
-                      : schedmp::kept_by_1f1b(pipeline, plan.micro_batches));
+  if (!planned.memory || search.flags.keep)
+    return found(pipeline, plan.micro_batches, search,
+                 schedmp::kept_by_1f1b(pipeline, plan.micro_batches));
+  std::vector<int> keep;
+  {
+    SignOfLife life(life_on_stderr());
+    keep = schedmp::kept_within(
+        planned.model, plan, parts, planned.setting, *search.costs, *planned.memory,
+        [&](double) { life.tell("searching", "what the cap has room for"); });
+  }
+  return found(pipeline, plan.micro_batches, search, std::move(keep));
 }
 
 }  // namespace kerf::apps

@@ -8,6 +8,7 @@
 #include "partitioner/complete_plan.h"
 #include "partitioner/part.h"
 #include "runtime/error.h"
+#include "schedmp/search/plan_costs.h"
 
 namespace kerf::apps {
 
@@ -64,6 +65,9 @@ void TracedRun::measure(const Planned& planned, const Outcome& outcome,
   const partitioner::Plan& plan = planned.plan;
   const auto parts =
       partitioner::lower(planned.model, plan, schedmp::lowering_for(schedule_, planned.setting));
+  costs_->bytes.resize(plan.stages.size());
+  schedmp::add_message_bytes(planned.model, plan, *costs_);
+  schedmp::add_kept_bytes(planned.model, plan, parts, *costs_);
   const auto timeline = schedmp::simulate(planned.model, plan, parts, schedule_,
                                           partitioner::request_of_plan(plan).speed);
   KERF_CHECK(timeline.has_value(), "a schedule that ran waits for ever as simulated");

@@ -72,6 +72,75 @@ std::string idle_text(const ScheduleRecord& record) {
       human_percent(all.imbalance), human_percent(all.drain));
 }
 
+bool knows_bytes(const ScheduleRecord& record) {
+  return std::any_of(record.kept_peaks.begin(), record.kept_peaks.end(),
+                     [](const schedmp::KeptPeak& peak) { return peak.bytes > 0; });
+}
+
+// Of each worker when it first keeps the most, or of many the first and the last of those moments.
+std::string moments_text(const std::vector<schedmp::KeptPeak>& peaks,
+                         double schedmp::KeptPeak::*moment) {
+  std::vector<double> moments;
+  for (const schedmp::KeptPeak& peak : peaks) moments.push_back(peak.*moment);
+  if (moments.size() > 16) {
+    std::sort(moments.begin(), moments.end());
+    return format("{:.4g} to {:.4g}", moments.front(), moments.back());
+  }
+  return format("{:.4g}", fmt::join(moments, " "));
+}
+
+std::string kept_text(const ScheduleRecord& record) {
+  const schedmp::Schedule& schedule = record.schedule;
+  if (!schedule.trains()) return {};
+  std::string text =
+      format("kept at once, by worker: {} micro-batches{}", peaks_text(record.peak_activations),
+             schedule.stages() > schedule.workers() ? " of all its stages together" : "");
+  if (record.kept_peaks.empty()) return text + "\n";
+  text += format(", first at {}\n", moments_text(record.kept_peaks, &schedmp::KeptPeak::time));
+  if (!knows_bytes(record)) return text;
+  std::vector<double> sizes;
+  for (const schedmp::KeptPeak& peak : record.kept_peaks) sizes.push_back(peak.bytes);
+  std::vector<std::string> told;
+  if (sizes.size() > 16) {
+    std::sort(sizes.begin(), sizes.end());
+    sizes = {sizes.front(), sizes.back()};
+  }
+  for (const double bytes : sizes) told.push_back(human_bytes(bytes));
+  return text + format("of activations, by worker: {}, first at {}\n",
+                       fmt::join(told, record.kept_peaks.size() > 16 ? " to " : ", "),
+                       moments_text(record.kept_peaks, &schedmp::KeptPeak::time_of_bytes));
+}
+
+Json kept_json(const ScheduleRecord& record) {
+  if (record.kept.empty()) return nullptr;
+  const bool bytes = knows_bytes(record);
+  Json workers = Json::array();
+  for (const std::vector<schedmp::Kept>& of_worker : record.kept) {
+    Json one{{"times", Json::array()}, {"micro_batches", Json::array()}};
+    for (const schedmp::Kept& each : of_worker) {
+      one["times"].push_back(each.time);
+      one["micro_batches"].push_back(each.micro_batches);
+      if (bytes) one["bytes"].push_back(each.bytes);
+    }
+    workers.push_back(std::move(one));
+  }
+  return workers;
+}
+
+Json kept_peaks_json(const ScheduleRecord& record) {
+  const bool bytes = knows_bytes(record);
+  Json workers = Json::array();
+  for (const schedmp::KeptPeak& peak : record.kept_peaks) {
+    Json one{{"micro_batches", peak.micro_batches}, {"time", peak.time}};
+    if (bytes) {
+      one["bytes"] = peak.bytes;
+      one["time_of_bytes"] = peak.time_of_bytes;
+    }
+    workers.push_back(std::move(one));
+  }
+  return workers;
+}
+
 std::string proof_text(const ScheduleRecord& record) {
   if (!record.verified)
     return format("not proved: {} actions are too many, it was only simulated\n",
@@ -117,8 +186,9 @@ std::string found_text(const ScheduleRecord& record) {
       found.best ? std::string("the least there is under its cap")
                  : format("at most {} more than any under its cap, which takes {:.6g}",
                           human_percent(found.gap()), found.bound);
-  return format("found from {}: {:.6g} units, {}; 1f1b takes {:.6g}\n", found.origin,
-                found.makespan, sure, record.of_1f1b);
+  return format("found from {}: {:.6g} units{}, {}; 1f1b takes {:.6g}\n", found.origin,
+                found.makespan, record.costs.links.empty() ? "" : " where every message takes COMM",
+                sure, record.of_1f1b);
 }
 
 std::string replicas_text(const ScheduleRecord& record) {
@@ -153,6 +223,8 @@ Json to_json(const ScheduleRecord& record) {
               {"bubble_span", record.bubble.span},
               {"idle", idle_json(record)},
               {"peak_activations", record.peak_activations},
+              {"kept", kept_json(record)},
+              {"kept_peaks", kept_peaks_json(record)},
               {"verified", record.verified ? Json(*record.verified) : Json(nullptr)},
               {"problems", record.problems},
               {"same_bits", record.same_bits},
@@ -202,10 +274,7 @@ std::string text_of(const ScheduleRecord& record, bool colour) {
   text += idle_text(record) + found_text(record) + endless_text(record) + replicas_text(record);
   if (record.makespan_p95)
     text += format("95 of 100 steps take {:.4g} units or less\n", *record.makespan_p95);
-  if (schedule.trains())
-    text +=
-        format("kept at once, by worker: {} micro-batches{}\n", peaks_text(record.peak_activations),
-               schedule.stages() > schedule.workers() ? " of all its stages together" : "");
+  text += kept_text(record);
   text += proof_text(record);
   if (record.transfers)
     text +=

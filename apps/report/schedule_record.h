@@ -7,6 +7,7 @@
 
 #include "runtime/json.h"
 #include "schedmp/idle.h"
+#include "schedmp/kept.h"
 #include "schedmp/period.h"
 #include "schedmp/search/schedule_search.h"
 #include "schedmp/staircase.h"
@@ -22,9 +23,12 @@ struct ScheduleRecord {
   schedmp::ActionCosts costs;
   schedmp::Unfolded unfolded;  // under those
   schedmp::Bubble bubble;
-  std::vector<schedmp::Idle> idle;              // by worker; empty where somebody waits for ever
-  std::optional<double> makespan_p95;           // where costs have jitter
-  std::vector<int> peak_activations;            // by worker
+  std::vector<schedmp::Idle> idle;            // by worker; empty where somebody waits for ever
+  std::optional<double> makespan_p95;         // where costs have jitter
+  std::vector<int> peak_activations;          // by worker
+  std::vector<schedmp::KeptPeak> kept_peaks;  // likewise, of a schedule that trains
+  std::vector<std::vector<schedmp::Kept>>
+      kept;  // likewise; empty of one that is too long to look at
   std::optional<schedmp::FoundSchedule> found;  // by a search
   double of_1f1b = 0;                           // likewise: what that would take
   bool transfers = false;                       // the file names its sends and receives

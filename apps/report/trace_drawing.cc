@@ -57,7 +57,7 @@ void draw_predicted(std::vector<WorkerTrace>& traces, const PredictedStep& predi
                                       TraceRow::kPredicted, at(predicted.begin_ns, each.begin),
                                       at(predicted.begin_ns, each.end), 0, predicted.step});
   uint64_t flow = kPredictedFlows;
-  for (const schedmp::Passage& each : predicted.timeline.passages) {
+  for (const schedmp::TimedMessage& each : predicted.timeline.messages) {
     const auto draw = [&](int of, size_t list, double seconds, bool arrives) {
       const auto worker = static_cast<size_t>(of);
       const Moment& action = shown.rows[worker][shown.place[worker][list]];

@@ -1,27 +1,33 @@
-// What a search needs to know of a plan: what each stage's actions take as the plan is priced, and
-// how many micro-batches each may keep within a cap of bytes. Pure functions.
+// What the stages of a plan come to, for a simulation or a search on the graph of its stages: what
+// their actions take as the plan is priced, and what they send and keep. Pure functions.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "partitioner/part.h"
-#include "partitioner/setting.h"
 #include "schedmp/unfold.h"
 
 namespace kerf::schedmp {
 
 // Seconds by stage, of the plan's largest micro-batch, and of a message on average: as they are
-// where one micro-batch at a time goes through the stages (simulate.h). `parts` are those of
-// `plan`, whose stages are on a worker, or group, each.
+// where one micro-batch at a time goes through the stages (simulate.h), less what a stage waits for
+// others. And bytes: of a stage's message, of all tensors together, to the stage that gets most,
+// and of what its worker with most keeps of a micro-batch. `parts` are those of `plan`, whose
+// stages are on a worker, or group, each.
 ActionCosts costs_of_plan(const partitioner::Model& model, const partitioner::Plan& plan,
                           const std::vector<partitioner::Part>& parts);
 
-// By stage: so many that no worker of its group takes more than `cap` bytes, each keeping what a
-// micro-batch keeps from F to W. Throws Error{kInfeasible} that names the worker where one is too
-// many.
-std::vector<int> kept_within(const partitioner::Model& model, const partitioner::Plan& plan,
-                             const std::vector<partitioner::Part>& parts,
-                             const partitioner::Setting& setting, int64_t cap);
+// Those that the plan was made for: of which its request says nothing, as any is priced (cost.h).
+Links links_of_plan(const partitioner::Plan& plan);
+
+// What messages between stages have, and what their workers keep, into bytes of as many stages.
+void add_message_bytes(const partitioner::Model& model, const partitioner::Plan& plan,
+                       ActionCosts& costs);
+void add_kept_bytes(const partitioner::Model& model, const partitioner::Plan& plan,
+                    const std::vector<partitioner::Part>& parts, ActionCosts& costs);
+
+// Each micro-batch to the end and back before the next, I and W apart; or forward alone.
+Schedule one_at_a_time(const partitioner::Plan& plan, bool gradients = true);
 
 }  // namespace kerf::schedmp

@@ -5,13 +5,13 @@
 
 #include "partitioner/at.h"
 #include "runtime/error.h"
+#include "schedmp/kept.h"
 #include "schedmp/schedules/distinct_groups.h"
 #include "schedmp/search/exact_words.h"
 #include "schedmp/search/greedy_words.h"
 #include "schedmp/search/partial_words.h"
 #include "schedmp/search/refined_words.h"
 #include "schedmp/search/word_times.h"
-#include "schedmp/staircase.h"
 
 namespace kerf::schedmp {
 

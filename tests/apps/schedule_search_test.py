@@ -79,7 +79,7 @@ class Search(KerfTest):
         self.assertEqual(len(stages), 2)
         seconds = [worker["seconds"] for worker in json.loads(answer.stdout)["workers"]]
         for stage, whole in zip(stages, seconds):
-            self.assertAlmostEqual(sum(stage.values()) * 4 / whole, 1, delta=0.2)  # beside copies
+            self.assertAlmostEqual(sum(stage[kind] for kind in "FIW") * 4 / whole, 1, delta=0.2)  # beside copies
         found = report("search", "--model", "mlp", "--workers", 2, "--micro-batches", 4, "--seconds", 0)
         again = report("search", "--costs", costs, "--workers", 2, "--micro-batches", 4, "--seconds", 0)
         self.assertAlmostEqual(found["makespan"] / again["makespan"], 1, delta=1e-6)
@@ -90,7 +90,8 @@ class Search(KerfTest):
         graph.write_text("\n".join([node.format(1, 2.0, 5.0), node.format(2, 3.0, 4.0), "\tnode1 -- node2", ""]))
         answer = run("plan", graph, "--format", "pipedream", "--workers", 2, "--stage-costs", costs)
         self.assertEqual(answer.returncode, 0, answer.stderr)
-        self.assertEqual(json.loads(costs.read_text())["stages"], [{"F": 2, "I": 2.5, "W": 2.5}, {"F": 3, "I": 2, "W": 2}])
+        self.assertEqual(json.loads(costs.read_text())["stages"], [{"F": 2, "I": 2.5, "W": 2.5, "F_bytes": 8, "kept_bytes": 8},
+                                                                 {"F": 3, "I": 2, "W": 2, "I_bytes": 8, "kept_bytes": 8}])
 
     def test_refusals_name_the_flag(self):
         self.assert_one_error(run("schedule", "1f1b", "--keep", 4), "--keep", "kerf schedule search", code=2)

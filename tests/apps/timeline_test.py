@@ -326,10 +326,16 @@ class Costs(KerfTest):
                         self.assertGreater(each["I"] + each["W"], both[0])
                         self.assertLess(each["I"] + each["W"], both[-1])
                 self.assertGreater(saved["COMM"], 0)
+                planned = self.folder / "planned.json"
+                run("plan", "lenet5", "--batch", 64, "--micro-batches", 4, "--workers", 3, "--schedule", schedule,
+                    "--stage-costs", planned)
+                for measured, priced in zip(saved["stages"], json.loads(planned.read_text())["stages"]):
+                    for key in ("F_bytes", "I_bytes", "kept_bytes"):
+                        self.assertEqual(measured.get(key), priced.get(key), key)
                 answer = run("schedule", schedule, "--workers", 3, "--micro-batches", 4, "--costs", costs, "--json")
                 self.assertEqual(answer.returncode, 0, answer.stderr)
                 told = json.loads(answer.stdout)
-                work = [4 * sum(each.values()) for each in saved["stages"]]
+                work = [4 * sum(each[kind] for kind in "FIW") for each in saved["stages"]]
                 self.assertGreaterEqual(told["makespan"], max(work))
                 self.assertAlmostEqual(told["bubble_step"], 1 - sum(work) / 3 / told["makespan"], places=9)
 

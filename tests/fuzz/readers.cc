@@ -179,7 +179,8 @@ void read_record(const std::string& bytes) {
 void read_action_costs(const std::string& bytes) {
   const schedmp::ActionCosts costs = schedmp::read_costs(bytes, kOrigin);
   const schedmp::ActionCosts again = schedmp::read_costs(write_costs(costs), kOrigin);
-  KERF_CHECK(again.stages == costs.stages && again.transfer == costs.transfer);
+  KERF_CHECK(again.stages == costs.stages && again.transfer == costs.transfer &&
+             again.bytes == costs.bytes);
 }
 
 // What was taken says again what arrived.

@@ -153,6 +153,13 @@ Sound placements() {
  {"sourceId": 8, "destId": 9, "cost": 1, "size": 16}]})"}};
 }
 
+Sound action_costs() {
+  schedmp::ActionCosts costs{{{1, 2, 3}, {0.5, 0.25, 0.125}}, 0.1};
+  const std::string small = schedmp::write_costs(costs);
+  costs.bytes = {{1024, 0, 64, 4096}, {0, 512, 0, 1e15}};
+  return {{"small", small}, {"bytes", schedmp::write_costs(costs)}};
+}
+
 Sound cost_graphs() {
   return {{"small", R"({"name": "g", "unit": "ms", "nodes": [
  {"name": "a", "forward": [1, 2], "backward": [2, 3], "colour": 1},
@@ -241,8 +248,7 @@ std::map<std::string, std::string> sound_bytes(const std::string& reader) {
   if (reader == "stages")
     return {{"map", R"({"a": 0, "b": 1})"},
             {"plan", R"({"gap": 0, "assignment": {"a": 1, "b": 0}})"}};
-  if (reader == "actions")
-    return {{"small", schedmp::write_costs({{{1, 2, 3}, {0.5, 0.25, 0.125}}, 0.1})}};
+  if (reader == "actions") return action_costs();
   if (reader == "record") return records();
   if (reader == "messages") return messages();
   return {};

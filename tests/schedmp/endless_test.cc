@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
+#include "schedmp/kept.h"
 #include "schedmp/period.h"
 #include "schedmp/schedules.h"
 #include "schedmp/staircase.h"

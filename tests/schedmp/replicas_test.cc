@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "runtime/error.h"
+#include "schedmp/kept.h"
 #include "schedmp/schedules.h"
 #include "schedmp/staircase.h"
 #include "schedmp/torch_csv.h"

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "runtime/error.h"
+#include "schedmp/kept.h"
 #include "schedmp/search/exact_words.h"
 #include "schedmp/search/greedy_words.h"
 #include "schedmp/search/schedule_search.h"

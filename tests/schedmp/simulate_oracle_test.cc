@@ -179,12 +179,12 @@ DeviceSpeed random_speed(int workers, Random& random) {
 }
 
 // Every message of the step, from a list that was not over to one that could not go on before.
-void expect_passages(const Model& model, const Plan& plan, const Timeline& timeline) {
+void expect_messages(const Model& model, const Plan& plan, const Timeline& timeline) {
   int64_t messages = 0;
   for (const auto& traffic : partitioner::predict_traffic(model, plan, plan.batch))
     messages += traffic.messages;
-  EXPECT_EQ(std::ssize(timeline.passages), messages);
-  for (const Passage& each : timeline.passages) {
+  EXPECT_EQ(std::ssize(timeline.messages), messages);
+  for (const TimedMessage& each : timeline.messages) {
     const Moment& sends = timeline.rows[static_cast<size_t>(each.from)].at(each.sent_in);
     const Moment& takes = timeline.rows[static_cast<size_t>(each.to)].at(each.taken_in);
     EXPECT_LE(each.sent, sends.end);
@@ -222,7 +222,7 @@ void expect_equal(const Model& model, const Plan& plan, const Schedule& schedule
     EXPECT_EQ(actions, std::ranges::count_if(schedule.rows[static_cast<size_t>(worker)],
                                              [](const Action& a) { return a.micro_batch >= 0; }));
   }
-  expect_passages(model, plan, *timeline);
+  expect_messages(model, plan, *timeline);
 }
 
 TEST(SimulateOracle, TakesTheLongestPathOfWhatWaitsForWhat) {

@@ -10,6 +10,7 @@
 #include "partitioner/cut.h"
 #include "schedmp/interpreter.h"
 #include "schedmp/schedules.h"
+#include "schedmp/search/plan_costs.h"
 #include "schedmp/simulate.h"
 #include "schedmp/staircase.h"
 #include "schedmp/verify.h"
@@ -288,6 +289,38 @@ TEST(StageGraphs, TowersOfAPlanTakeLessMemoryAndNoMoreTime) {
     EXPECT_EQ(now.peak_bytes[worker], towers.plan.workers[worker].peak_bytes) << "as predicted";
   }
   EXPECT_LE(towers.step(schedule), towers.step(by_number(pipeline, 6)) * (1 + 1e-9));
+}
+
+// What the stage where they meet waits for the slower tower is not what it costs.
+TEST(StageGraphs, CostsOfAStageAreWithoutWhatItWaitsForOthers) {
+  Towers towers;
+  const auto costs = [&] {
+    return costs_of_plan(towers.model, towers.plan, lower(towers.model, towers.plan));
+  };
+  const ActionCosts alike = costs();
+  towers.plan.request->capacities.workers.assign(5, partitioner::Capacity{});
+  for (const int slow : {2, 3})
+    towers.plan.request->capacities.workers[static_cast<size_t>(slow)].speed = 1e-3;
+  const ActionCosts slower = costs();
+  EXPECT_NEAR(slower.stages[0].input_gradient, alike.stages[0].input_gradient, 1e-12);
+  EXPECT_NEAR(slower.stages[4].forward, alike.stages[4].forward, 1e-12);
+  EXPECT_NEAR(slower.stages[4].input_gradient, alike.stages[4].input_gradient, 1e-12);
+  EXPECT_NEAR(slower.stages[2].forward, 1000 * alike.stages[2].forward, 1e-6);
+}
+
+// Four rows of 256 floats a micro-batch, from each stage to the one that reads it, and back.
+TEST(StageGraphs, CostsOfAPlanHaveItsBytes) {
+  const Towers towers;
+  const std::vector<partitioner::Part> parts = lower(towers.model, towers.plan);
+  const ActionCosts costs = costs_of_plan(towers.model, towers.plan, parts);
+  const double message = 4 * 256 * 4;
+  for (size_t stage = 0; stage < 4; ++stage) EXPECT_EQ(costs.bytes[stage].forward, message);
+  EXPECT_EQ(costs.bytes[4].forward, 0);
+  for (const size_t stage : {1, 3, 4}) EXPECT_EQ(costs.bytes[stage].input_gradient, message);
+  EXPECT_EQ(costs.bytes[0].input_gradient, 0);
+  // What a stage receives, its gradient of weights reads where it was put.
+  EXPECT_GE(costs.bytes[0].kept, message);
+  EXPECT_GE(costs.bytes[1].kept, 2 * message) << "and its own result";
 }
 
 }  // namespace
