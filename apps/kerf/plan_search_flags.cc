@@ -47,10 +47,12 @@ void add_search_flags(CLI::App& command, PlanFlags& plan, SearchFlags& search) {
                            "write the cost graph that it is planned on; --format costs reads it"))
       ->type_name("FILE");
   command
-      .add_option("--stage-costs", search.stage_costs,
-                  help_for("--stage-costs",
-                           "write what F, I and W of each stage take, for kerf schedule --costs "
-                           "(of a graph's backward times half each)"))
+      .add_option(
+          "--stage-costs", search.stage_costs,
+          help_for("--stage-costs",
+                   "write what F, I and W of each stage take, and the bytes of its messages "
+                   "and activations, for kerf schedule --costs (of a graph's backward "
+                   "times half each)"))
       ->type_name("FILE");
 }
 

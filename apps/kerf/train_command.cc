@@ -178,8 +178,8 @@ void add_flags(CLI::App& command, TrainCommand& state) {
       ->capture_default_str();
   command
       .add_option("--save-costs", state.costs,
-                  "Write what F, I and W of each stage and a message took in the traced steps, for "
-                  "kerf schedule --costs")
+                  "Write what F, I and W of each stage and a message took in the traced steps, and "
+                  "the bytes of messages and activations, for kerf schedule --costs")
       ->type_name("FILE.json");
   command.add_option("--out", state.out, "Folder for plan, trace, weights and report")
       ->capture_default_str();

@@ -1,0 +1,200 @@
+"""kerf schedule over links, what workers keep over time, a cap of what is in flight, and kerf schedule sweep."""
+
+import csv
+import io
+import json
+import re
+import unittest
+
+from kerf_command import KerfTest, run
+
+
+def report(*flags):
+    answer = run("schedule", *flags, "--json")
+    assert answer.returncode == 0, answer.stderr
+    return json.loads(answer.stdout)
+
+
+class Links(KerfTest):
+    FLAGS = ("gpipe", "--workers", 3, "--micro-batches", 5)
+
+    def write(self, name, content):
+        (self.folder / name).write_text(json.dumps(content))
+        return self.folder / name
+
+    def test_take_what_the_formula_says(self):
+        # 7 steps of 3 units, and each ramp's two ways of 10 / 20 + 0.25.
+        answer = report(*self.FLAGS, "--link", "0.25,20", "--message-bytes", 10)
+        self.assertAlmostEqual(answer["makespan"], 21 + 4 * 0.75)
+        self.assertGreater(answer["idle"]["communication"], 0)
+        # Without a bandwidth nothing needs to be said of bytes; COMM is of no link.
+        self.assertAlmostEqual(report(*self.FLAGS, "--link", 0.25, "--costs", "1,1,1,9")["makespan"], 22)
+
+    def test_of_a_file_of_devices_go_before_the_others(self):
+        devices = self.write("devices.json", {"kerf_devices": 1, "workers": {str(i): {"speed": 1} for i in range(3)},
+                                              "links": [{"between": [1, 2], "seconds": 2}]})
+        self.assertAlmostEqual(report(*self.FLAGS, "--devices", devices)["makespan"], 21 + 2 * 2)
+        self.assertAlmostEqual(report(*self.FLAGS, "--devices", devices, "--link", 0.25)["makespan"], 21 + 2 * 2.25)
+
+    def test_wait_for_each_other_as_contention_says(self):
+        flags = ("gpipe", "--workers", 2, "--micro-batches", 4, "--link", "0,1", "--message-bytes", 5)
+        both_ways = 2 + 4 + 2 * 4 * 5
+        self.assertAlmostEqual(report(*flags)["makespan"], both_ways)
+        self.assertAlmostEqual(report(*flags, "--contention", "port")["makespan"], both_ways)
+        self.assertAlmostEqual(report(*flags, "--contention", "none")["makespan"], 3 * 5 + 2 * 5)
+
+    def test_have_the_bytes_of_a_file_of_costs(self):
+        stage = {"F": 1, "I": 1, "W": 1}
+        costs = self.write("costs.json", {"kerf_costs": 1, "stages": [stage | {"F_bytes": 10}, stage | {"F_bytes": 10, "I_bytes": 20},
+                                                                      stage | {"I_bytes": 20}]})
+        self.assertAlmostEqual(report(*self.FLAGS, "--link", "0,20", "--costs", costs)["makespan"], 21 + 2 * 0.5 + 2 * 1)
+
+    def test_are_refused_by_name(self):
+        for flags, flag, words in ((("--link", "0,10"), "--message-bytes", "nothing says how many bytes"),
+                                   (("--link", "0,0"), "--link", "bandwidth"), (("--link", "-1"), "--link", "latency"),
+                                   (("--link", "1,1,1"), "--link", "LATENCY"), (("--link", "nan"), "--link", "latency"),
+                                   (("--link", "1,1", "--message-bytes", "x"), "--message-bytes", "numbers of bytes"),
+                                   (("--contention", "host"), "--contention", "port"), (("--costs", "plan"), "--costs", "--model")):
+            self.assert_one_error(run("schedule", *self.FLAGS, *flags), flag, words, code=2)
+
+    def test_of_a_plan_are_those_that_it_was_made_for(self):
+        flags = ("1f1b", "--model", "lenet5", "--workers", 3, "--micro-batches", 4, "--costs", "plan")
+        answer = report(*flags)
+        self.assertTrue(answer["verified"])
+        self.assertLess(answer["makespan"], 1, "seconds")
+        self.assertGreater(report(*flags, "--link", "0.1,1e9")["makespan"], answer["makespan"] + 0.3)
+        costs = self.folder / "costs.json"
+        made = run("plan", "lenet5", *flags[3:-2], "--stage-costs", costs)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        stages = json.loads(costs.read_text())["stages"]
+        self.assertGreater(stages[0]["F_bytes"], 0)
+        self.assertNotIn("F_bytes", stages[2])
+        for stage in stages:
+            self.assertGreater(stage["kept_bytes"], 0)
+
+
+class Kept(KerfTest):
+    def test_is_told_over_time(self):
+        answer = report("1f1b", "--workers", 2, "--micro-batches", 3)
+        # worker 0  0F0 0F1     0B0     0F2 0B1 ...; worker 1 F and B in turn
+        self.assertEqual(answer["kept"][1]["times"], [2, 4, 5, 7, 8, 10])
+        self.assertEqual(answer["kept"][1]["micro_batches"], [1, 0, 1, 0, 1, 0])
+        self.assertEqual([peak["micro_batches"] for peak in answer["kept_peaks"]], answer["peak_activations"])
+        self.assertEqual(answer["kept_peaks"][0]["time"], 2)
+        self.assertNotIn("bytes", answer["kept"][0])
+        self.assertIn("micro-batches, first at 2 2", run("schedule", "1f1b", "--workers", 2, "--micro-batches", 3).stdout)
+
+    def test_is_in_bytes_with_a_plan(self):
+        flags = ("1f1b", "--model", "lenet5", "--workers", 2, "--micro-batches", 4)
+        answer = report(*flags)
+        for worker, peak in enumerate(answer["kept_peaks"]):
+            self.assertGreater(peak["bytes"], 0)
+            self.assertLess(peak["bytes"], answer["peak_bytes"][worker])
+            self.assertEqual(max(answer["kept"][worker]["bytes"]), peak["bytes"])
+        self.assertIn("of activations, by worker", run("schedule", *flags).stdout)
+
+    def test_is_drawn(self):
+        picture = self.folder / "step.svg"
+        self.assertEqual(run("schedule", "gpipe", "--workers", 2, "--micro-batches", 3, "--svg", picture).returncode, 0)
+        text = picture.read_text()
+        self.assertIn("keeps 3 micro-batches: 3 to ", text)
+        self.assertIn("kept, 3 micro-batches at most", text)
+        self.assertEqual(run("schedule", "forward-only", "--svg", picture).returncode, 0)
+        self.assertNotIn("kept", picture.read_text())
+
+
+class InFlight(KerfTest):
+    def test_is_a_cap_of_a_named_schedule(self):
+        flags = ("zb-h2", "--workers", 4, "--micro-batches", 12)
+        spans = {}
+        for cap in (4, 5, 6, 7):
+            answer = report(*flags, "--in-flight", cap)
+            self.assertTrue(answer["verified"], answer["problems"])
+            self.assertLessEqual(max(answer["peak_activations"]), cap)
+            spans[cap] = answer["bubble_span"]
+        self.assertEqual(sorted(spans.values(), reverse=True), list(spans.values()), "more memory, less time")
+        self.assertEqual((spans[4], spans[7]), (report("zb-h1", *flags[1:])["bubble_span"], 0))
+
+    def test_that_leaves_a_schedule_no_place_is_refused(self):
+        self.assert_one_error(run("schedule", "zbv", "--in-flight", 1), "--in-flight", "wait for ever", "by itself it has 8", code=2)
+        self.assert_one_error(run("schedule", "pipedream", "--in-flight", 1), "--in-flight", "for ever", code=2)
+        self.assert_one_error(run("schedule", "search", "--in-flight", 1), "--in-flight", "--keep", code=2)
+        self.assert_one_error(run("schedule", "1f1b", "--in-flight", 0), "--in-flight", code=2)
+
+    def test_gives_a_text_that_trains(self):
+        file = self.folder / "mine.txt"
+        made = run("schedule", "gpipe", "--model", "mlp", "--workers", 2, "--micro-batches", 4, "--in-flight", 2, "--out", file)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        done = run("train", "mlp", "--data", "synthetic", "--steps", 2, "--workers", 2, "--micro-batches", 4, "--schedule", file, "--out",
+                   self.folder / "run")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+
+class Sweep(KerfTest):
+    def swept(self, *flags):
+        answer = run("schedule", "sweep", *flags, "--json")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        return json.loads(answer.stdout)["points"]
+
+    def test_has_every_combination(self):
+        points = self.swept("1f1b,zbv", "--workers", "2,4", "--micro-batches", "4:16:*2", "--costs", "1,1,1", "--costs", "1,2,0.5,0.1")
+        self.assertEqual(len(points), 2 * 2 * 3 * 2)
+        for point in points:
+            alone = report(point["name"], "--workers", point["workers"], "--micro-batches", point["micro_batches"], "--costs", point["costs"])
+            for key in ("makespan", "bubble_step", "bubble_span"):
+                self.assertEqual(point[key], alone[key], point)
+            self.assertEqual(point["peak_activations"], max(alone["peak_activations"]))
+
+    def test_goes_over_links(self):
+        flags = ("gpipe", "--workers", 3, "--micro-batches", 5, "--message-bytes", 10)
+        points = self.swept(*flags, "--link", "0,1e9", "--link", "0.25,20")
+        self.assertEqual([point["link"] for point in points], ["0,1e9", "0.25,20"])
+        self.assertAlmostEqual(points[0]["makespan"], 21, places=6)
+        self.assertAlmostEqual(points[1]["makespan"], 24)
+        self.assert_one_error(run("schedule", "sweep", "gpipe", "--link", "0,1e9"), "--message-bytes", code=2)
+
+    def test_shows_what_a_schedule_refuses(self):
+        points = self.swept("chimera,1f1b", "--workers", "3,4", "--micro-batches", 4)
+        self.assertIn("even number of workers", points[0]["refused"])
+        self.assertNotIn("makespan", points[0])
+        self.assertEqual([point["refused"] for point in points[1:]], [None] * 3)
+        text = run("schedule", "sweep", "chimera,1f1b", "--workers", "3,4", "--micro-batches", 4).stdout
+        self.assertRegex(text, r"chimera +3 +4 +refused")
+        self.assertIn("refused, of 4 micro-batches: chimera of 3 workers: ", text)
+
+    def test_writes_csv_and_a_plot(self):
+        table, plot = self.folder / "s.csv", self.folder / "s.svg"
+        flags = ("1f1b,chimera", "--workers", "3", "--micro-batches", "2:6:2")
+        answer = run("schedule", "sweep", *flags, "--csv", table, "--svg", plot)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        rows = list(csv.DictReader(io.StringIO(table.read_text())))
+        self.assertEqual([int(row["micro_batches"]) for row in rows], [2, 4, 6] * 2)
+        for row in rows[:3]:
+            self.assertAlmostEqual(float(row["bubble_step"]), 2 / (int(row["micro_batches"]) + 2))
+        self.assertIn("even number", rows[3]["refused"])
+        self.assertEqual(rows[3]["makespan"], "")
+        text = plot.read_text()
+        self.assertIn("1f1b, 3 workers, 4: 0.333333", text)
+        self.assertEqual(len(re.findall("<polyline class=\"bridge\"", text)), 1, "chimera has no point")
+        run("schedule", "sweep", "1f1b", "--workers", "2:4", "--micro-batches", 4, "--svg", plot, "--plot", "makespan")
+        self.assertIn("by workers", plot.read_text())
+        self.assertIn("1f1b, 4: 21", plot.read_text())
+
+    def test_refuses_what_is_hostile(self):
+        for flags, flag, words in (((), "--micro-batches", "not within"), (("1f1b", "--micro-batches", "0"), "--micro-batches", "'0'"),
+                                   (("1f1b", "--micro-batches", "4:2"), "--micro-batches", "'4:2'"),
+                                   (("1f1b", "--micro-batches", "1:60000"), "--micro-batches", "more than 10000"),
+                                   (("1f1b", "--micro-batches", "1:9:*1"), "--micro-batches", "TIMES"),
+                                   (("1f1b", "--micro-batches", "1:9:0"), "--micro-batches", "STEP"),
+                                   (("1f1b", "--micro-batches", "1,,2"), "--micro-batches", "''"),
+                                   (("1f1b", "--workers", "60000", "--micro-batches", "60000"), "sweep", "actions"),
+                                   (("1f1b", "--workers", "1:200", "--micro-batches", "1:200"), "sweep", "40000 combinations"),
+                                   (("zigzag",), "NAMES", "zigzag"), (("1f1b,1f1b",), "NAMES", "twice"),
+                                   (("1f1b", "--costs", "1,2"), "--costs", "I and W"), (("1f1b", "--plot", "area"), "--plot", "bubble")):
+            flags = flags or ("1f1b", "--micro-batches", "1:2000000000:*2")
+            with self.subTest(flags=flags):
+                self.assert_one_error(run("schedule", "sweep", *flags), flag, words, code=2)
+
+
+if __name__ == "__main__":
+    unittest.main()
