@@ -56,9 +56,10 @@ constexpr std::array<std::pair<const char*, double StageBytes::*>, 4> kBytes = {
 }};
 
 void read_stage(const Json& json, const std::string& where, ActionCosts& costs) {
-  check_members(json, {"F", "I", "W", "F_bytes", "I_bytes", "W_bytes", "kept_bytes"}, where);
-  costs.stages.push_back(
-      {number(json, "F", where), number(json, "I", where), number(json, "W", where)});
+  check_members(json, {"F", "I", "W", "U", "F_bytes", "I_bytes", "W_bytes", "kept_bytes"}, where);
+  costs.stages.push_back({number(json, "F", where), number(json, "I", where),
+                          number(json, "W", where),
+                          json.contains("U") ? number(json, "U", where) : 0});
   StageBytes& bytes = costs.bytes.emplace_back();
   for (const auto& [key, member] : kBytes)
     if (json.contains(key))
@@ -168,6 +169,7 @@ std::string write_costs(const ActionCosts& costs) {
     Json stage{{"F", readable(each.forward)},
                {"I", readable(each.input_gradient)},
                {"W", readable(each.weight_gradient)}};
+    if (each.update > 0) stage["U"] = readable(each.update);
     const StageBytes& bytes = costs.bytes_of_stage(static_cast<int>(number));
     for (const auto& [key, member] : kBytes)
       if (bytes.*member > 0) stage[key] = std::min(bytes.*member, kMostBytes);

@@ -5,8 +5,8 @@
 //
 //   {"kerf_costs": 1, "COMM": 0.1, "stages": [{"F": 1, "I": 1.2, "W": 0.8}, {"F": 2, ...}]}
 //
-// A stage of the file may say, too, what its messages have and what a micro-batch keeps there
-// (unfold.h): "F_bytes", "I_bytes", "W_bytes", "kept_bytes".
+// A stage of the file may have its update, too: "U"; and what its messages have and what a
+// micro-batch keeps there (unfold.h): "F_bytes", "I_bytes", "W_bytes", "kept_bytes".
 #pragma once
 
 #include <string>

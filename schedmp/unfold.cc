@@ -26,6 +26,8 @@ double ActionCosts::of(const Action& action) const {
       return costs.weight_gradient;
     case ActionKind::kBackward:
       return costs.input_gradient + costs.weight_gradient;
+    case ActionKind::kUpdate:
+      return costs.update;
     default:
       return 0;
   }

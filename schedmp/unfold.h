@@ -26,12 +26,13 @@
 
 namespace kerf::schedmp {
 
-// Seconds, or any other unit. B takes I and W, RECOMPUTE what F does; what is of a step takes
-// nothing, and neither does what is moved away and back: it is beside what is computed.
+// Seconds, or any other unit. B takes I and W, RECOMPUTE what F does. REDUCE_GRAD takes nothing,
+// and what is moved away and back neither: it is beside what is computed.
 struct StageCosts {
   double forward = 1;
   double input_gradient = 1;
   double weight_gradient = 1;
+  double update = 0;
   bool operator==(const StageCosts&) const = default;
 };
 

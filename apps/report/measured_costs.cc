@@ -44,6 +44,7 @@ double share_of_inputs(const StepSpans::OfWorker& worker, const Span& action) {
 // What was measured of a stage's actions.
 struct OfStage {
   std::vector<double> forward, input_gradient, weight_gradient;
+  std::vector<double> updates;  // of a step each, of the worker that takes longest
 
   void add(const Moment& moment, const StepSpans::OfWorker& worker, const Span& span) {
     if (moment.action.kind == ActionKind::kForward) forward.push_back(moment.busy);
@@ -118,18 +119,25 @@ schedmp::ActionCosts measured_costs(const schedmp::Schedule& schedule,
                                     const std::vector<StepSpans>& steps) {
   std::vector<OfStage> stages(schedule.groups.size());
   for (const StepSpans& step : steps) {
+    for (OfStage& each : stages) each.updates.push_back(0);
     const auto rows = measured_rows(step, shown);
-    for (size_t worker = 0; worker < rows.size(); ++worker)
+    for (size_t worker = 0; worker < rows.size(); ++worker) {
+      std::vector<double> updates(stages.size());
       for (size_t i = 0; i < rows[worker].size(); ++i) {
         const Moment& each = rows[worker][i];
-        stages[static_cast<size_t>(each.action.stage)].add(each, step.workers[worker],
-                                                           *step.workers[worker].actions[i]);
+        const auto stage = static_cast<size_t>(each.action.stage);
+        stages[stage].add(each, step.workers[worker], *step.workers[worker].actions[i]);
+        if (is_of_updates(each.action.kind)) updates[stage] += each.busy;
       }
+      for (size_t stage = 0; stage < stages.size(); ++stage)
+        stages[stage].updates.back() = std::max(stages[stage].updates.back(), updates[stage]);
+    }
   }
   schedmp::ActionCosts costs;
   for (OfStage& each : stages)
     costs.stages.push_back({median(std::move(each.forward)), median(std::move(each.input_gradient)),
-                            median(std::move(each.weight_gradient))});
+                            median(std::move(each.weight_gradient)),
+                            median(std::move(each.updates))});
   costs.transfer = transfer_of(steps);
   return costs;
 }

@@ -14,6 +14,7 @@ class KernelWork final : public runtime::HostWork {
   KernelWork(Kernel& kernel, Pass pass, const Call& call, std::span<const GradientTarget> targets)
       : kernel_(kernel), pass_(pass), call_(call), targets_(targets) {}
 
+  Pass pass() const { return pass_; }
   void run() override;
   std::unique_ptr<runtime::QueuedWork> queued() const override;
 

@@ -46,13 +46,13 @@ double PartialWords::start(int number, ActionKind kind) const {
 }
 
 double PartialWords::cost(int stage, ActionKind kind) const {
-  const auto& [f, i, w] = problem_.costs[at(stage)];
+  const auto& [f, i, w, update] = problem_.costs[at(stage)];
   return kind == ActionKind::kForward ? f : kind == ActionKind::kInputGradient ? i : w;
 }
 
 double PartialWords::left(int number) const {
   const Stage& stage = at_(number);
-  const auto& [f, i, w] = problem_.costs[at(number)];
+  const auto& [f, i, w, update] = problem_.costs[at(number)];
   const double m = problem_.micro_batches;
   return (m - static_cast<double>(stage.forward.size())) * f +
          (m - static_cast<double>(stage.gradient.size())) * i + (m - stage.weights) * w;

@@ -54,7 +54,7 @@ double least_makespan(const SearchProblem& problem) {
   const int m = problem.micro_batches;
   double most = 0;
   for (int stage = 0; stage < problem.stages(); ++stage) {
-    const auto [f, i, w] = problem.costs[at(stage)];
+    const auto [f, i, w, update] = problem.costs[at(stage)];
     const int keep = std::min(problem.keep[at(stage)], m);
     const double first = lone.forward[at(stage)] - f;
     const double returned = lone.gradient[at(stage)] - i;

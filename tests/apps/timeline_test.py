@@ -325,6 +325,7 @@ class Costs(KerfTest):
                         both = sorted(seconds[stage, "B"])
                         self.assertGreater(each["I"] + each["W"], both[0])
                         self.assertLess(each["I"] + each["W"], both[-1])
+                    self.assertGreater(each["U"], 0)
                 self.assertGreater(saved["COMM"], 0)
                 planned = self.folder / "planned.json"
                 run("plan", "lenet5", "--batch", 64, "--micro-batches", 4, "--workers", 3, "--schedule", schedule,

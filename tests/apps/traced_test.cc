@@ -125,6 +125,7 @@ TEST(MeasuredCosts, AreBusySecondsAndWhatAMessageTakes) {
   EXPECT_NEAR(costs.stages[0].input_gradient, 0.015 * 3 / 4, 1e-12);
   EXPECT_NEAR(costs.stages[0].weight_gradient, 0.015 / 4, 1e-12);
   EXPECT_NEAR(costs.stages[1].input_gradient, 0.007, 1e-12) << "without operators to go by, half";
+  EXPECT_NEAR(costs.stages[0].update, 0.005, 1e-12);
   EXPECT_DOUBLE_EQ(costs.transfer, 0.004) << "x was awaited; y lay there";
 }
 

@@ -115,7 +115,7 @@ TEST(Formulas, OfIdleTimeHold) {
   for (const ActionCosts& costs : all_costs)
     for (int p = 1; p <= 8; ++p)
       for (const int m : {2 * p, 2 * p + 1, 3 * p, 4 * p + 3}) {
-        const auto [f, i, w] = costs.others;
+        const auto [f, i, w, update] = costs.others;
         const auto expect = [&](const std::string& name, double idle, int chunks = 0) {
           EXPECT_NEAR(idle_time(name, p, m, costs, chunks), idle, 1e-9)
               << name << " of " << p << " workers, " << m << " micro-batches, " << f << i << w;

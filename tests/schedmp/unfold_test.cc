@@ -334,6 +334,12 @@ TEST(ActionCosts, WrittenReadBack) {
     EXPECT_NO_THROW(read_costs(write_costs({{{1, 1, 1}}, transfer}), "costs.json"));
 }
 
+TEST(ActionCosts, MayHaveUpdates) {
+  const ActionCosts back = read_costs(write_costs({{{1, 1, 1, 0.5}, {1, 1, 1}}}), "costs.json");
+  EXPECT_THAT(back.stages, ElementsAre(StageCosts{1, 1, 1, 0.5}, StageCosts{1, 1, 1, 0}));
+  EXPECT_EQ(back.of({0, ActionKind::kUpdate}), 0.5);
+}
+
 TEST(ActionCosts, RefuseWhatIsNone) {
   for (const char* text : {"", "1", "1,1", "1,1,1,1,1", "1,1,x", "1,,1", "1,1,1,", "nan,1,1",
                            "inf,1,1", "1e-7,1,1", "-1,1,1", "1,1,1,-1", "1e300,1,1", " 1,1,1"})

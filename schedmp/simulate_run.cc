@@ -1,0 +1,227 @@
+#include "schedmp/simulate_run.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include "partitioner/at.h"
+#include "runtime/error.h"
+#include "schedmp/interpreter.h"
+
+namespace kerf::schedmp {
+
+using partitioner::at;
+using partitioner::Instruction;
+using partitioner::Part;
+using partitioner::Plan;
+
+namespace {
+
+struct RunEvent {
+  enum class Kind : uint8_t { kCompute, kAcquire, kSend, kRetire, kReceive, kRelease };
+  Kind kind{};
+  double seconds = 0;     // kCompute
+  int route = -1;         // of all others
+  int micro_batch = 0;    // a message of the step is that of the first
+  bool retained = false;  // kSend
+};
+
+// Writes down what a worker does in a step.
+class Notes final : public Machine {
+ public:
+  Notes(const ActionCosts& costs, int worker) : costs_(costs), worker_(worker) {}
+
+  std::vector<RunEvent> events;
+
+  void begin(const Action& action, size_t number) {
+    action_ = action;
+    number_ = number;
+    seen_ = {};
+  }
+
+  void forward(const Site&, const Instruction&) override { take(ActionKind::kForward); }
+  void gradient(const Site&, const Instruction& i, std::span<const char>) override {
+    take(i.weights ? ActionKind::kWeightGradient : ActionKind::kInputGradient);
+  }
+  void update(const Site&, const Instruction&) override {
+    if (updated_.insert(action_.stage).second) compute(ActionKind::kUpdate);
+  }
+  void acquire(const Site& site, const Instruction& i) override {
+    note(RunEvent::Kind::kAcquire, site, i);
+  }
+  void send(const Site& site, const Instruction& i) override {
+    note(RunEvent::Kind::kSend, site, i);
+  }
+  void retire(const Site& site, const Instruction& i) override {
+    note(RunEvent::Kind::kRetire, site, i);
+  }
+  void receive(const Site& site, const Instruction& i) override {
+    note(RunEvent::Kind::kReceive, site, i);
+  }
+  void release(const Site& site, const Instruction& i) override {
+    note(RunEvent::Kind::kRelease, site, i);
+  }
+
+ private:
+  // Once an action, of each of the three.
+  void take(ActionKind kind) {
+    bool& seen = seen_.at(static_cast<size_t>(kind));
+    if (!std::exchange(seen, true)) compute(kind);
+  }
+  void compute(ActionKind kind) {
+    Action priced = action_;
+    priced.kind = kind;
+    events.push_back({RunEvent::Kind::kCompute, costs_.of(priced, worker_, number_)});
+  }
+  void note(RunEvent::Kind kind, const Site& site, const Instruction& i) {
+    events.push_back({kind, 0, i.route, std::max(site.micro_batch, 0), i.retained});
+  }
+
+  const ActionCosts& costs_;
+  const int worker_;
+  Action action_;
+  size_t number_ = 0;
+  std::array<bool, 3> seen_{};  // by kind: F, I, W
+  std::set<int> updated_;       // stages
+};
+
+// Lets all rows run against each other until nothing moves. What a worker does follows from what it
+// did before, from what arrives and from what is free, so it does not matter who is asked first.
+class RunRace {
+ public:
+  RunRace(const Plan& plan, const std::vector<std::vector<RunEvent>>& workers, double transfer,
+          const std::vector<int32_t>& credits, int steps)
+      : plan_(plan),
+        workers_(workers),
+        transfer_(transfer),
+        steps_(steps),
+        players_(workers.size()),
+        routes_(plan.routes.size()) {
+    for (size_t route = 0; route < routes_.size(); ++route) {
+      routes_[route].credits = at(credits.at(route));
+      routes_[route].messages.resize(at(plan.micro_batches) * at(steps));
+    }
+    for (bool moved = true; std::exchange(moved, false);)
+      for (size_t worker = 0; worker < workers_.size(); ++worker)
+        while (players_[worker].step < steps_ && advance(worker)) moved = true;
+    for (const Player& each : players_)
+      KERF_CHECK(each.step == steps_, "rows that were proved wait for ever as simulated");
+  }
+
+  std::vector<double> ends;  // of worker 0
+
+ private:
+  struct Player {
+    int step = 0;
+    size_t event = 0;
+    double now = 0;
+  };
+  static constexpr double kNever = -1;
+  struct Message {
+    double arrives = kNever;
+    double released = kNever;
+    double retired = kNever;  // by a sender that retains it
+    bool retained = false;
+  };
+  struct RouteState {
+    size_t credits = 0;
+    size_t acquired = 0;
+    std::vector<double> freed;  // when slots were, in order
+    std::vector<Message> messages;
+  };
+
+  bool advance(size_t number) {
+    Player& player = players_[number];
+    if (player.event == workers_[number].size()) {
+      if (number == 0) ends.push_back(player.now);
+      ++player.step;
+      player.event = 0;
+      return true;
+    }
+    const RunEvent& event = workers_[number][player.event];
+    if (event.kind == RunEvent::Kind::kCompute) {
+      player.now += event.seconds;
+    } else if (!pass(event, player)) {
+      return false;
+    }
+    ++player.event;
+    return true;
+  }
+
+  // What is of a message; false where it has to wait.
+  bool pass(const RunEvent& event, Player& player) {
+    RouteState& route = routes_[at(event.route)];
+    Message& message =
+        route.messages[at(player.step) * at(plan_.micro_batches) + at(event.micro_batch)];
+    switch (event.kind) {
+      case RunEvent::Kind::kAcquire: {
+        const size_t freed = route.acquired + 1 - std::min(route.acquired + 1, route.credits);
+        if (freed > route.freed.size()) return false;
+        if (freed > 0) player.now = std::max(player.now, route.freed[freed - 1]);
+        ++route.acquired;
+        return true;
+      }
+      case RunEvent::Kind::kSend:
+        message.retained = event.retained;
+        message.arrives =
+            player.now + (is_local(plan_, plan_.routes[at(event.route)]) ? 0 : transfer_);
+        return true;
+      case RunEvent::Kind::kReceive:
+        if (message.arrives == kNever) return false;
+        player.now = std::max(player.now, message.arrives);
+        return true;
+      case RunEvent::Kind::kRelease:
+        message.released = player.now;
+        free_if_over(route, message);
+        return true;
+      case RunEvent::Kind::kRetire:
+        message.retired = player.now;
+        free_if_over(route, message);
+        return true;
+      case RunEvent::Kind::kCompute:
+        break;
+    }
+    KERF_CHECK(false, "computing is no message");
+  }
+
+  // Both ends are done with it. A slot that is freed as yet unknown is so after those that are
+  // known, as far as its sender can tell.
+  static void free_if_over(RouteState& route, const Message& message) {
+    if (message.released == kNever || (message.retained && message.retired == kNever)) return;
+    const double when = std::max(message.released, message.retired);
+    route.freed.insert(std::upper_bound(route.freed.begin(), route.freed.end(), when), when);
+  }
+
+  const Plan& plan_;
+  const std::vector<std::vector<RunEvent>>& workers_;
+  const double transfer_;
+  const int steps_;
+  std::vector<Player> players_;
+  std::vector<RouteState> routes_;
+};
+
+}  // namespace
+
+SimulatedRun simulate_run(const Plan& plan, const std::vector<Part>& parts,
+                          const Schedule& schedule, const ActionCosts& costs,
+                          const std::vector<int32_t>& credits, int steps) {
+  const ActionCosts steady = costs.without_jitter();
+  SimulatedRun run;
+  std::vector<std::vector<RunEvent>> workers;
+  for (int worker = 0; worker < schedule.workers(); ++worker) {
+    Notes notes(steady, worker);
+    Interpreter interpreter(parts_of(parts, worker), schedule.micro_batches, notes);
+    size_t number = 0;
+    for (const ListRun& list : list_runs_of(schedule.rows[at(worker)])) {
+      notes.begin(list.action, number++);
+      interpreter.run(list);
+    }
+    for (const RunEvent& event : notes.events) run.busy += event.seconds;
+    workers.push_back(std::move(notes.events));
+  }
+  run.ends = RunRace(plan, workers, steady.transfer, credits, steps).ends;
+  return run;
+}
+
+}  // namespace kerf::schedmp
