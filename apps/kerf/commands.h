@@ -35,6 +35,7 @@ void add_run_command(CLI::App& app, Chosen& chosen);
 void add_report_command(CLI::App& app, Chosen& chosen);
 void add_worker_command(CLI::App& app, Chosen& chosen);
 void add_schedule_command(CLI::App& app, Chosen& chosen);
+void add_bench_command(CLI::App& app, Chosen& chosen);
 void add_devices_command(CLI::App& app, Chosen& chosen);
 void add_data_command(CLI::App& app, Chosen& chosen);
 void add_models_command(CLI::App& app, Chosen& chosen);

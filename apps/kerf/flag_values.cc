@@ -63,9 +63,11 @@ void refuse_empty_values(CLI::App& app) {
   const auto refuse = [](const std::string& text) {
     return text.empty() ? std::string("its value is empty") : std::string();
   };
-  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     for (CLI::Option* option : command->get_options())
       if (option->get_expected_min() > 0) option->check(refuse, "");
+    refuse_empty_values(*command);
+  }
 }
 
 }  // namespace kerf::apps

@@ -70,6 +70,7 @@ int parse_and_run(int argc, char** argv) {
   add_report_command(app, chosen);
   add_worker_command(app, chosen);
   add_schedule_command(app, chosen);
+  add_bench_command(app, chosen);
   add_devices_command(app, chosen);
   add_data_command(app, chosen);
   add_models_command(app, chosen);

@@ -122,7 +122,7 @@ schedmp::OpenSplits open_data(RunKind kind, const Planned& planned,
 
 Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedule& schedule,
                      const schedmp::TrainingOptions& options, const schedmp::OpenSplits& data,
-                     const CrewFlags& flags) {
+                     const CrewFlags& flags, Progress::Options how) {
   Outcome outcome;
   outcome.kind = kind;
   outcome.data = options.dataset;
@@ -141,7 +141,6 @@ Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedu
   if (const int64_t steps = outcome.training->total_steps(); options.rates.warm_up > steps)
     fmt::print(stderr, "kerf: note: the warm-up takes {}, and the run has {}\n",
                plural(options.rates.warm_up, "step"), steps);
-  Progress::Options how = progress_on_stderr();
   how.total_steps = outcome.training->total_steps();
   how.epochs = options.epochs;
   progress = std::make_unique<Progress>(std::move(how));

@@ -39,10 +39,10 @@ schedmp::OpenSplits open_data(RunKind kind, const Planned& planned,
                               const schedmp::TrainingOptions& options);
 
 // `data`: of options.dataset. Throws what ended the run. Workers are gone when it returns or
-// throws.
+// throws. `how` progress is told; what it counts is filled in.
 Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedule& schedule,
                      const schedmp::TrainingOptions& options, const schedmp::OpenSplits& data,
-                     const CrewFlags& flags);
+                     const CrewFlags& flags, Progress::Options how = progress_on_stderr());
 
 RunRecord record_of(const Planned& planned, const Outcome& outcome);
 // Of each batch of an evaluation: from when the first worker began it to when the last had its part
