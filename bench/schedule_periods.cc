@@ -16,6 +16,7 @@
 #include "runtime/error.h"
 #include "runtime/json.h"
 #include "schedmp/action_costs.h"
+#include "schedmp/interpreter.h"
 #include "schedmp/scheduler.h"
 #include "schedmp/schedules.h"
 #include "schedmp/simulate_run.h"
@@ -123,7 +124,7 @@ struct Run {
   }
 
   double predicted() const {
-    const auto parts = partitioner::lower(model, plan);
+    const auto parts = partitioner::lower(model, plan, schedmp::lowering_for(schedule));
     const auto verdict = schedmp::verify(model, plan, parts, schedule, setting);
     return schedmp::simulate_run(plan, parts, schedule, costs,
                                  schedmp::credits_of(verdict, setting.slots), flags.last)

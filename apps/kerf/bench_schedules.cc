@@ -17,10 +17,10 @@
 #include "partitioner/part.h"
 #include "partitioner/stage_graph.h"
 #include "runtime/error.h"
+#include "schedmp/kept.h"
 #include "schedmp/period.h"
 #include "schedmp/search/plan_costs.h"
 #include "schedmp/simulate_run.h"
-#include "schedmp/staircase.h"
 #include "schedmp/training/lanes.h"
 #include "schedmp/verify.h"
 
@@ -110,15 +110,12 @@ class Bench {
     const PlanFlags flags = flags_for(name, micro_batches);
     Entry entry{make_plan_of(flags), {}};
     entry.schedule = fitting_schedule_of(flags, entry.planned);
-    const Proof proof = prove(entry.planned, entry.schedule);
+    Proof proof = prove(entry.planned, entry.schedule);
     if (!proof.problems.empty())
       throw Error(ErrorCode::kUsage, format("refuted: {}", fmt::join(proof.problems, "; ")), name);
     entry.peak_bytes = *std::ranges::max_element(proof.verdict->peak_bytes);
     entry.credits = schedmp::credits_of(*proof.verdict, entry.planned.setting.slots);
-    entry.parts = partitioner::lower(entry.planned.model, entry.planned.plan,
-                                     {.threads = entry.planned.setting.threads,
-                                      .devices = entry.planned.setting.devices,
-                                      .in_parallel = true});
+    entry.parts = std::move(proof.parts);
     return entry;
   }
 

@@ -70,12 +70,13 @@ void keep_found(schedmp::FoundSchedule found, ScheduleRecord& record) {
   record.of_1f1b = schedmp::bubble(built_in, record.graph, searched).makespan;
 }
 
-schedmp::Schedule cap_of(const ScheduleFlags& flags, schedmp::Schedule schedule,
-                         const partitioner::StageGraph& graph) {
-  if (!flags.in_flight) return schedule;
-  return at_flag("--in-flight", [&] {
-    return schedmp::capped(schedule, {schedule.groups, graph}, *flags.in_flight);
-  });
+schedmp::Schedule as_asked(const ScheduleFlags& flags, schedmp::Schedule schedule,
+                           const partitioner::StageGraph& graph) {
+  if (flags.in_flight)
+    schedule = at_flag("--in-flight", [&] {
+      return schedmp::capped(schedule, {schedule.groups, graph}, *flags.in_flight);
+    });
+  return flags.recompute ? schedmp::recomputed(schedule) : schedule;
 }
 
 ExaminedSchedule examine(const ScheduleFlags& flags) {
@@ -84,6 +85,8 @@ ExaminedSchedule examine(const ScheduleFlags& flags) {
           "of a search it is --keep that says so");
   require(!flags.in_flight || is_built_in(flags.name()), "--in-flight",
           "a schedule's file says what is in flight; leave it out");
+  require(!flags.recompute || is_built_in(flags.name()), "--recompute",
+          "it is for a schedule by name; a file says itself what is made again, by RECOMPUTE");
   ExaminedSchedule examined = flags.with_plan ? examine_on_plan(flags) : examine_chain(flags);
   simulate(flags, examined);
   examined.record.peak_activations = schedmp::peak_activations(examined.record.schedule);

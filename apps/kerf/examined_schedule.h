@@ -33,9 +33,9 @@ ExaminedSchedule examine_on_plan(const ScheduleFlags& flags);
 // Either of them, and its times.
 ExaminedSchedule examine(const ScheduleFlags& flags);
 
-// Under the cap of --in-flight, if it was given.
-schedmp::Schedule cap_of(const ScheduleFlags& flags, schedmp::Schedule schedule,
-                         const partitioner::StageGraph& graph);
+// Under the cap of --in-flight and with what --recompute says, where they were given.
+schedmp::Schedule as_asked(const ScheduleFlags& flags, schedmp::Schedule schedule,
+                           const partitioner::StageGraph& graph);
 // Keeps what was found, beside what 1F1B takes.
 void keep_found(schedmp::FoundSchedule found, ScheduleRecord& record);
 

@@ -8,12 +8,10 @@
 
 namespace kerf::apps {
 
-std::vector<partitioner::Part> lowered_for(const Planned& planned, bool gradients) {
+std::vector<partitioner::Part> lowered_for(const Planned& planned,
+                                           const schedmp::Schedule& schedule) {
   return partitioner::lower(planned.model, planned.plan,
-                            {.gradients = gradients,
-                             .threads = planned.setting.threads,
-                             .devices = planned.setting.devices,
-                             .in_parallel = true});
+                            schedmp::lowering_for(schedule, planned.setting));
 }
 
 Proof prove(const Planned& planned, const schedmp::Schedule& schedule) {
@@ -22,8 +20,7 @@ Proof prove(const Planned& planned, const schedmp::Schedule& schedule) {
   for (std::string& problem : schedmp::check_fits(schedule, plan))
     proof.problems.push_back(std::move(problem));
   if (!proof.problems.empty()) return proof;
-  proof.parts =
-      partitioner::lower(planned.model, plan, schedmp::lowering_for(schedule, planned.setting));
+  proof.parts = lowered_for(planned, schedule);
   proof.verdict = schedmp::verify(planned.model, plan, proof.parts, schedule, planned.setting);
   proof.problems = proof.verdict->problems;
   if (!proof.problems.empty() || !planned.memory) return proof;

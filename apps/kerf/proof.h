@@ -19,8 +19,9 @@ struct Proof {
   std::vector<partitioner::Part> parts;     // likewise: as they were lowered for it
 };
 
-// For its setting; with what gradients take, or of forward passes alone.
-std::vector<partitioner::Part> lowered_for(const Planned& planned, bool gradients);
+// For its setting, with the lists of the schedule's rows.
+std::vector<partitioner::Part> lowered_for(const Planned& planned,
+                                           const schedmp::Schedule& schedule);
 
 Proof prove(const Planned& planned, const schedmp::Schedule& schedule);
 

@@ -38,6 +38,9 @@ void add_own_flags(CLI::App& command, ScheduleFlags& flags) {
                   "batches than this, of all its stages together (default: as many as it has)")
       ->check(whole_number<int>())
       ->type_name("N");
+  command.add_flag("--recompute", flags.recompute,
+                   "Keep what a stage was sent alone, and run each forward again before its "
+                   "gradients: less memory, the same answer");
   add_cost_flags(command, flags.costs);
   command
       .add_option("--buffer", flags.buffer,

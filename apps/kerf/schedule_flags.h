@@ -18,6 +18,7 @@ struct ScheduleFlags {
   PlanFlags plan;  // its schedule, which is the command's NAME, and how it is cut
   std::optional<int> chunks;
   std::optional<int> in_flight;  // the cap of a built-in schedule
+  bool recompute = false;
   CostFlags costs;
   ScheduleSearchFlags search;
   std::string buffer;  // a number, rendezvous or unbounded

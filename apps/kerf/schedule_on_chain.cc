@@ -40,10 +40,10 @@ void take_built_in(const ScheduleFlags& flags, ScheduleRecord& record) {
       schedmp::chain_of_shape(flags.name(), flags.plan.workers.value_or(flags.plan.default_workers),
                               flags.chunks.value_or(0));
   record.schedule =
-      cap_of(flags,
-             schedmp::make_schedule(flags.name(), pipeline, flags.plan.micro_batches.value_or(8),
-                                    record.costs, schedmp::kMostUnfolded),
-             pipeline.graph);
+      as_asked(flags,
+               schedmp::make_schedule(flags.name(), pipeline, flags.plan.micro_batches.value_or(8),
+                                      record.costs, schedmp::kMostUnfolded),
+               pipeline.graph);
 }
 
 void take_file(const ScheduleFlags& flags, ExaminedSchedule& examined) {

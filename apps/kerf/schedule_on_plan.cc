@@ -74,7 +74,7 @@ Planned plan_of(const ScheduleFlags& flags) {
 // Those that were proved, where there are.
 Parts parts_of(const Planned& planned, const schedmp::Schedule& schedule, Proof& proof) {
   if (!proof.parts.empty()) return std::move(proof.parts);
-  return lowered_for(planned, schedule.trains());
+  return lowered_for(planned, schedule);
 }
 
 }  // namespace
@@ -92,7 +92,7 @@ ExaminedSchedule examine_on_plan(const ScheduleFlags& flags) {
   if (flags.searches())
     take_found(flags, planned, record);
   else
-    record.schedule = cap_of(flags, schedule_of(flags.plan, planned), record.graph);
+    record.schedule = as_asked(flags, schedule_of(flags.plan, planned), record.graph);
   record.slots = planned.setting.slots;
   if (!record.found) take_devices(flags.costs, record.schedule.workers(), record.costs);
   check_stages(flags.costs, record.costs, record.schedule.stages());

@@ -98,7 +98,10 @@ schedmp::FoundSchedule search_plan(const Planned& planned, ScheduleSearch& searc
   const partitioner::Plan& plan = planned.plan;
   check_size(std::ssize(plan.stages), plan.micro_batches);
   const auto pipeline = partitioner::pipeline_of(planned.model, plan);
-  const std::vector<partitioner::Part> parts = lowered_for(planned, true);
+  require(plan.replicas() == 1, "search",
+          "it looks for schedules of one replica of each stage, and the plan has several");
+  const std::vector<partitioner::Part> parts =
+      lowered_for(planned, schedmp::one_f_one_b(pipeline, plan.micro_batches));
   if (!search.costs) search.costs = schedmp::costs_of_plan(planned.model, plan, parts);
   search.costs->speeds = search.speeds;
   if (!planned.memory || search.flags.keep)

@@ -3,6 +3,7 @@
 #include <set>
 #include <utility>
 
+#include "apps/kerf/proof.h"
 #include "apps/report/measured_costs.h"
 #include "apps/report/trace_drawing.h"
 #include "partitioner/complete_plan.h"
@@ -63,8 +64,7 @@ void TracedRun::measure(const Planned& planned, const Outcome& outcome,
                         const std::vector<StepSpans>& steps) {
   costs_ = measured_costs(schedule_, shown_, steps);
   const partitioner::Plan& plan = planned.plan;
-  const auto parts =
-      partitioner::lower(planned.model, plan, schedmp::lowering_for(schedule_, planned.setting));
+  const auto parts = lowered_for(planned, schedule_);
   costs_->bytes.resize(plan.stages.size());
   schedmp::add_message_bytes(planned.model, plan, *costs_);
   schedmp::add_kept_bytes(planned.model, plan, parts, *costs_);

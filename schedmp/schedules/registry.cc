@@ -151,6 +151,14 @@ Pipeline chain_of_shape(const std::string& name, int workers, int chunks) {
   return chain_of(groups_of_shape(name, workers, chunks), replicas_of(name));
 }
 
+namespace {
+
+std::string plural(int replicas) {
+  return kerf::format("{} replica{}", replicas, replicas == 1 ? "" : "s");
+}
+
+}  // namespace
+
 Pipeline with_replicas_of(const std::string& name, Pipeline pipeline) {
   const auto stages = static_cast<size_t>(pipeline.graph.stages());
   if (replicas_of(name) == 1 || pipeline.groups.size() != stages) return pipeline;
@@ -162,6 +170,11 @@ Pipeline with_replicas_of(const std::string& name, Pipeline pipeline) {
 Schedule make_schedule(const std::string& name, const Pipeline& given, int micro_batches,
                        const ActionCosts& costs, int64_t most_actions) {
   const Pipeline pipeline = with_replicas_of(name, given);
+  const auto replicas = std::ssize(pipeline.groups) / std::max(pipeline.graph.stages(), 1);
+  if (replicas != replicas_of(name))
+    throw Error(ErrorCode::kUsage,
+                kerf::format("schedule {} has {} of each stage, and there are {}", name,
+                             plural(replicas_of(name)), replicas));
   const Entry& entry = find_entry(name);
   if (micro_batches < 1)
     throw Error(ErrorCode::kUsage,

@@ -130,6 +130,53 @@ class InFlight(KerfTest):
         self.assertEqual(done.returncode, 0, done.stderr)
 
 
+class Recompute(KerfTest):
+    def test_makes_each_forward_again_for_less_memory(self):
+        flags = ("gpipe", "--workers", 3, "--micro-batches", 4)
+        kept, again = report(*flags), report(*flags, "--recompute")
+        self.assertTrue(again["verified"], again["problems"])
+        self.assertEqual((max(kept["peak_activations"]), max(again["peak_activations"])), (4, 1))
+        self.assertGreater(again["makespan"], kept["makespan"])
+
+    def test_is_a_schedule_that_trains(self):
+        file = self.folder / "again.txt"
+        made = run("schedule", "1f1b", "--workers", 2, "--micro-batches", 4, "--recompute", "--out", file)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        weights = []
+        for schedule in ("1f1b", file):
+            folder = self.folder / f"run{len(weights)}"
+            done = run("train", "mlp", "--data", "synthetic", "--steps", 2, "--workers", 2, "--micro-batches", 4, "--schedule", schedule, "--out", folder)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            weights.append((folder / "weights.safetensors").read_bytes())
+        self.assertEqual(weights[0], weights[1], "bit for bit")
+
+    def test_of_a_file_is_refused(self):
+        file = self.folder / "mine.txt"
+        run("schedule", "gpipe", "--out", file)
+        self.assert_one_error(run("schedule", file, "--recompute"), "--recompute", "by RECOMPUTE", code=2)
+        self.assert_one_error(run("schedule", "search", "--recompute"), "--recompute", code=2)
+
+
+class Replicas(KerfTest):
+    def test_train_both_ways(self):
+        folder = self.folder / "run"
+        done = run("train", "mlp", "--data", "synthetic", "--steps", 3, "--workers", 2, "--micro-batches", 4, "--schedule", "chimera", "--out", folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("equal", done.stdout)
+        plan = folder / "plan.json"
+        self.assertEqual(json.loads(plan.read_text())["replica_of_micro_batch"], [0, 1, 0, 1])
+        again = run("train", "--plan", plan, "--data", "synthetic", "--steps", 3, "--out", self.folder / "again")
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertEqual((folder / "weights.safetensors").read_bytes(), (self.folder / "again" / "weights.safetensors").read_bytes())
+
+    def test_that_a_plan_or_a_model_has_no_place_for_are_refused(self):
+        plan = self.folder / "plan.json"
+        run("plan", "mlp", "--workers", 2, "--schedule", "chimera", "--out", plan)
+        self.assert_one_error(run("schedule", "1f1b", "--plan", plan), "1 replica of each stage, and there are 2", code=2)
+        self.assert_one_error(run("plan", "lenet5-bn", "--workers", 2, "--schedule", "chimera"), "node ", "without replicas", code=2)
+        self.assert_one_error(run("plan", "mlp", "--cut", "auto", "--workers", 2, "--schedule", "dualpipe"), "--cut", "one replica", code=2)
+
+
 class Sweep(KerfTest):
     def swept(self, *flags):
         answer = run("schedule", "sweep", *flags, "--json")

@@ -2,10 +2,12 @@
 // that a schedule has: for who looks at schedules and not at models.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "partitioner/builder.h"
 #include "partitioner/cut.h"
+#include "partitioner/replicas.h"
 #include "runtime/format.h"
 #include "schedmp/schedules.h"
 
@@ -43,10 +45,14 @@ inline partitioner::Plan plan_of_layers(const partitioner::Model& model,
   request.micro_batches = schedule.micro_batches;
   request.schedule = schedule.name;
   request.setting = setting;
-  for (const auto& group : schedule.groups) request.placement.push_back(group.at(0));
+  for (int stage = 0; stage < schedule.stages(); ++stage)
+    request.placement.push_back(schedule.groups[static_cast<size_t>(stage)].at(0));
   request.given_stages = stages_of_layers(model, schedule.stages());
-  return std::get<partitioner::Plan>(
-      partitioner::make_plan(model, request, *schedmp::in_flight_of(schedule)));
+  const auto in_flight = schedmp::in_flight_of(schedule);
+  auto plan = std::get<partitioner::Plan>(partitioner::make_plan(model, request, *in_flight));
+  if (schedule.replicas == 1) return plan;
+  return partitioner::replicated_plan(model, request, *in_flight, std::move(plan), schedule.groups,
+                                      schedule.replica_of);
 }
 
 }  // namespace kerf::tests

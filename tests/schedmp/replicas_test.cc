@@ -201,7 +201,7 @@ TEST(BothWays, NeedAnEvenNumberOfWorkers) {
         [&] {
           make_schedule(name, chain_of({{0}, {1}, {1}, {0}, {0}, {1}}, 3), 4);
         },
-        testing::ThrowsMessage<Error>(HasSubstr("has two replicas of each stage")));
+        testing::ThrowsMessage<Error>(HasSubstr("has 2 replicas of each stage, and there are 3")));
     EXPECT_THAT(
         [&] {
           make_schedule(name, chain_of({{0}, {1}, {0}, {1}}, 2), 4);
