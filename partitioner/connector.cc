@@ -12,12 +12,16 @@ namespace {
 using ops::Box;
 
 // The routes by which the terms of sums arrive, by receiver, leg and sender.
-void add_routes(const std::vector<Sum>& sums, ValueId value, bool gradient,
+void add_routes(const Sources& sources, const std::vector<Sum>& sums, ValueId value, bool gradient,
                 std::vector<Route>& routes) {
+  const bool of_step = sources.model().value(value).role == Role::kParameter;
   std::map<std::tuple<int, Leg, int>, std::vector<Piece>> arriving;
   for (const Sum& sum : sums)
     for (const Source& term : sum.terms) {
       if (term.part == sum.part) continue;
+      KERF_CHECK(of_step || sources.one_replica(term.part, sum.part),
+                 "{} goes from part {} to {}, which is of another replica",
+                 sources.model().value(value).name, term.part, sum.part);
       std::vector<Piece>& pieces = arriving[{sum.part, term.leg, term.part}];
       Piece piece{term.box, term.contributions};
       // Two sums of one part may read one piece.
@@ -92,12 +96,13 @@ std::vector<Route> connect(const Model& model, const Division& division,
 std::vector<Route> connect(const Sources& sources) { return connect(Sums(sources)); }
 
 std::vector<Route> connect(const Sums& sums) {
-  const int values = sums.sources().model().values();
+  const Sources& sources = sums.sources();
+  const int values = sources.model().values();
   std::vector<Route> routes;
   for (ValueId value = 0; value < values; ++value)
-    add_routes(sums.of(value, false), value, false, routes);
+    add_routes(sources, sums.of(value, false), value, false, routes);
   for (ValueId value = values - 1; value >= 0; --value)
-    add_routes(sums.of(value, true), value, true, routes);
+    add_routes(sources, sums.of(value, true), value, true, routes);
   return routes;
 }
 

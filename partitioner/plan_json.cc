@@ -129,7 +129,10 @@ Json head_to_json(const Model& model, const Plan& plan) {
     json["rewrites"].push_back(std::move(one));
   }
   json["binding"] = plan.binding;
-  if (plan.division.replica_parts > 0) json["replica_of_micro_batch"] = plan.replica_of;
+  if (plan.division.replica_parts > 0) {
+    json["replicas"] = plan.replicas();
+    json["replica_of_micro_batch"] = plan.replica_of;
+  }
   return json;
 }
 

@@ -35,10 +35,11 @@ void read_what_follows(const PlanFile& file, LeftOut& left_out, Plan& plan) {
 // What the text leaves out is noted in `left_out`.
 Plan read_members(const PlanFile& file, LeftOut& left_out) {
   check_header(file);
-  check_members(file.json,
-                {"kerf_plan", "model", "fingerprint", "cut", "batch", "micro_batches", "schedule",
-                 "request", "rewrites", "binding", "replica_of_micro_batch", "stages", "layouts",
-                 "divisions", "routes", "workers", "bottleneck", "bound", "checksum"},
+  check_members(file.json, {"kerf_plan", "model",         "fingerprint", "cut",
+                            "batch",     "micro_batches", "schedule",    "request",
+                            "rewrites",  "binding",       "replicas",    "replica_of_micro_batch",
+                            "stages",    "layouts",       "divisions",   "routes",
+                            "workers",   "bottleneck",    "bound",       "checksum"},
                 file.origin);
   Plan plan = read_decisions(file);
   plan.division.largest = plan.largest_micro_batch();

@@ -68,12 +68,12 @@ std::vector<Stage> read_stages(const PlanFile& file) {
 // All replicas have as many parts.
 void read_replicas(const PlanFile& file, Plan& plan) {
   const char* key = "replica_of_micro_batch";
-  if (!file.json.contains(key)) return;
-  plan.replica_of = json_numbers(json_array(file.json, key, file.origin), file.at(key));
-  const int replicas = plan.replica_of.empty() ? 0 : 1 + *std::ranges::max_element(plan.replica_of);
-  if (replicas < 1 || plan.parts() % replicas != 0 || plan.parts() < replicas)
-    refuse_member(file.at(key),
+  if (!file.json.contains("replicas") && !file.json.contains(key)) return;
+  const int replicas = json_small(file.json, "replicas", 1, file.origin);
+  if (replicas > plan.parts() || plan.parts() % replicas != 0)
+    refuse_member(file.at("replicas"),
                   format("{} parts are no {} replicas of as many each", plan.parts(), replicas));
+  plan.replica_of = json_numbers(json_array(file.json, key, file.origin), file.at(key));
   plan.division.replica_parts = plan.parts() / replicas;
 }
 

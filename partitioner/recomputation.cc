@@ -73,14 +73,8 @@ class Recomputation {
       enters = enters || entered_[root(local)];
       again = again || (needed_[root(local)] && !entered_[root(local)]);
     }
-    if (again && enters)
-      throw Error(
-          ErrorCode::kUsage,
-          "its stage cannot be recomputed: others have a share in what it makes, and its "
-          "gradients read what its forward leaves; cut it another way, or leave its "
-          "stage's RECOMPUTE out",
-          kerf::format("node {}",
-                       model_.node(part_.calls[static_cast<size_t>(instruction.call)].node).name));
+    KERF_CHECK(!(again && enters), "what others have a share in is made again, by {}",
+               model_.node(part_.calls[static_cast<size_t>(instruction.call)].node).name);
     return again;
   }
 

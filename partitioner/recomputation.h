@@ -15,9 +15,7 @@
 namespace kerf::partitioner {
 
 // Fills the part's checkpointed_forward and recompute, from its forward list and those of
-// gradients, as they are before memory is thought of, and says which locals are `entered`. Throws
-// Error{kUsage} naming a node that cannot run twice: some of its output comes from others, and its
-// gradients read what its forward left.
+// gradients, as they are before memory is thought of, and says which locals are `entered`.
 void add_recomputation(const Model& model, Part& part);
 
 }  // namespace kerf::partitioner

@@ -46,14 +46,25 @@ ops::Layout of_replica(const Plan& plan, const ops::Layout& layout, int replica)
   return own;
 }
 
+[[noreturn]] void refuse(const std::string& why) {
+  throw Error(ErrorCode::kUsage,
+              format("the schedule's replicas are none of this plan: {}; every replica of a stage "
+                     "has as many workers, the first those from 0 on",
+                     why));
+}
+
 // Its stages and division; nothing that follows from these.
 Plan with_replicas(Plan plan, const std::vector<std::vector<int>>& groups,
                    const std::vector<int>& replica_of) {
   const int parts = plan.parts();
   const size_t stages = plan.stages.size();
   const size_t replicas = groups.size() / stages;
-  KERF_CHECK(groups.size() == replicas * stages && plan.division.replica_parts == 0,
-             "{} groups for {} stages", groups.size(), stages);
+  KERF_CHECK(plan.division.replica_parts == 0, "the plan has replicas already");
+  const int most = *std::ranges::max_element(replica_of);
+  if (groups.size() != replicas * stages || static_cast<size_t>(most) >= replicas ||
+      !std::equal(groups.begin(), groups.begin() + static_cast<std::ptrdiff_t>(stages),
+                  groups_of(plan).begin()))
+    refuse("its first replica is not on the workers that the plan has for its stages");
   plan.division.replica_parts = parts;
   plan.replica_of = replica_of;
   const std::vector<int> binding = plan.binding;
@@ -65,8 +76,9 @@ Plan with_replicas(Plan plan, const std::vector<std::vector<int>>& groups,
     for (size_t r = 1; r < replicas; ++r)
       for (const int part : own) {
         const std::vector<int>& group = groups[r * stages + s];
-        KERF_CHECK(group.size() == first.size(), "replica {} of stage {} has {} workers", r, s,
-                   group.size());
+        if (group.size() != first.size())
+          refuse(format("stage {} is on {} workers in replica {}, and on {} in the first", s,
+                        group.size(), r, first.size()));
         const int copy = static_cast<int>(r) * parts + part;
         stage.parts.push_back(copy);
         plan.binding[at(copy)] = group[at(place_in(first, binding[at(part)]))];

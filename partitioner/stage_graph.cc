@@ -52,7 +52,7 @@ Pipeline chain_of(std::vector<std::vector<int>> groups, int replicas) {
 }
 
 Pipeline pipeline_of(const Model& model, const Plan& plan) {
-  return {groups_of(plan), stage_graph_of(model, plan)};
+  return {groups_of(plan), stage_graph_of(model, plan), plan.replica_of};
 }
 
 namespace {

@@ -22,10 +22,11 @@ struct StageGraph {
 };
 
 // Who is on which stage: groups[stage] lists its workers, who may have several stages. Where stages
-// have replicas, all of them follow again for each.
+// have replicas, all of them follow again for each, and it may be said which takes a micro-batch.
 struct Pipeline {
   std::vector<std::vector<int>> groups;
   StageGraph graph;
+  std::vector<int> replica_of = {};  // by micro-batch
 };
 
 // Each stage reads the one before it.

@@ -197,6 +197,7 @@ class OfValue {
     Box read;
     std::vector<Sum> readers;
     for (const Sum& sum : needed) {
+      if (!sources_.one_replica(sum.part, parts.front())) continue;
       Sum lacks{sum.part, sum.kind, sum.box, {}};
       for (const Source& term : sum.terms) {
         if (!of_box(term)) continue;

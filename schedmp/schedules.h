@@ -61,8 +61,6 @@ bool allows(const Shape& shape, int chunks);
 // workers have several stages. Costs are of the actions, where what is idle depends on them. Throw
 // Error{kUsage} where the pipeline is none of their shape.
 Schedule forward_only(const Pipeline& pipeline, int micro_batches);
-Schedule forward_only(const Pipeline& pipeline, int micro_batches,
-                      const std::vector<int>& replica_of);
 Schedule naive(const Pipeline& pipeline, int micro_batches);
 Schedule gpipe(const Pipeline& pipeline, int micro_batches);
 Schedule one_f_one_b(const Pipeline& pipeline, int micro_batches);

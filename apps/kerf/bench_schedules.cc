@@ -21,6 +21,7 @@
 #include "schedmp/period.h"
 #include "schedmp/search/plan_costs.h"
 #include "schedmp/simulate_run.h"
+#include "schedmp/staircase.h"
 #include "schedmp/training/lanes.h"
 #include "schedmp/verify.h"
 

@@ -108,6 +108,8 @@ std::string PlanCommand::for_people(const Planned& planned, const Told& of, bool
 // On the devices that it is planned for, which a plan forgets.
 std::vector<partitioner::Boundary> boundaries_of(const PlanFlags& asked, const Planned& planned) {
   partitioner::Plan plan = planned.plan;
+  require(plan.replicas() == 1, "--why",
+          "it moves boundaries of one replica; choose a schedule without replicas");
   if (plan.request) plan.request->setting = planned.setting;
   return partitioner::boundaries_of(planned.model, plan, *in_flight_of(asked, plan.schedule));
 }

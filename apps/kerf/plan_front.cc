@@ -73,6 +73,8 @@ void answer_front(const partitioner::CostGraph& graph, const partitioner::GraphR
 void answer_front(const PlanFlags& flags, const Planned& planned, bool json) {
   partitioner::PlanRequest request = partitioner::request_of_plan(planned.plan);
   request.workers = static_cast<int>(planned.plan.stages.size());
+  require(planned.plan.replicas() == 1, "--front",
+          "it lists plans of one replica; choose a schedule without replicas");
   request.memory = planned.memory;
   request.setting = planned.setting;  // with the devices, which a plan forgets
   require(request.workers == planned.plan.workers_bound(), "--front",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "apps/kerf/flag_rules.h"
 #include "apps/kerf/flag_values.h"
@@ -51,12 +52,22 @@ void check_automatic(const PlanFlags& flags) {
           "--cut auto takes the plan of the shortest step; leave the flag out");
 }
 
+// Of replicas the plan has the first, and its workers; the others' are the schedule's.
+int workers_of_first_replica(const schedmp::Schedule& schedule) {
+  std::set<int> workers;
+  for (int stage = 0; stage < schedule.stages(); ++stage) {
+    const std::vector<int>& group = schedule.groups[static_cast<size_t>(stage)];
+    workers.insert(group.begin(), group.end());
+  }
+  return static_cast<int>(workers.size());
+}
+
 // Which workers there are, and who has which part.
 void take_workers(const PlanFlags& flags, const std::optional<schedmp::Schedule>& file,
                   PlanRequest& request) {
   const auto listed = static_cast<int>(request.speed.capacities.workers.size());
-  request.workers =
-      file ? file->workers() : flags.workers.value_or(listed > 0 ? listed : flags.default_workers);
+  request.workers = file ? workers_of_first_replica(*file)
+                         : flags.workers.value_or(listed > 0 ? listed : flags.default_workers);
   request.stages = flags.stages.value_or(0);
   if (!file || request.cut != partitioner::Cut::kLayer) return;
   request.placement = placement_of(*file);
@@ -69,7 +80,8 @@ void take_shape(const PlanFlags& flags, PlanRequest& request) {
   const schedmp::Shape& shape = schedmp::shape_of(request.schedule);
   const bool asked = flags.steering.stages_per_worker || request.steering.stages_per_worker > 1;
   const int chunks = asked ? request.steering.stages_per_worker : shape.chunks;
-  if (shape.placement == schedmp::Placement::kAnywhere || (shape.most_chunks == 1 && !asked))
+  if (shape.placement == schedmp::Placement::kAnywhere ||
+      (shape.most_chunks == 1 && (!asked || chunks == 1)))
     return;
   require(request.cut == partitioner::Cut::kLayer, "--schedule",
           format("{} places {} on each worker; only --cut layer makes them", request.schedule,

@@ -19,7 +19,6 @@
 #include "apps/report/terminal.h"
 #include "partitioner/replicas.h"
 #include "partitioner/shared_workers.h"
-#include "partitioner/tried_plan.h"
 #include "runtime/error.h"
 #include "schedmp/schedules.h"
 #include "schedmp/simulate.h"
@@ -85,16 +84,19 @@ void replicate(const PlanFlags& flags, const partitioner::PlanRequest& request,
   const schedmp::Schedule schedule =
       find_schedule(flags, request.schedule, pipeline_of(planned.model, plan), plan.micro_batches);
   if (schedule.replicas == 1) return;
+  require(!flags.fit_batch, "--fit-batch",
+          "it fits plans of one replica; give --batch, or a schedule without replicas");
   plan = partitioner::replicated_plan(planned.model, request, in_flight, std::move(plan),
                                       schedule.groups, schedule.replica_of);
-  if (!partitioner::is_within(plan, request))
-    throw Error(
-        ErrorCode::kInfeasible,
-        format("a worker has a stage of each of {} replicas, and takes up to {}; give "
-               "--memory {}, or a schedule without replicas",
-               schedule.replicas, human_bytes(static_cast<double>(partitioner::peak_of(plan))),
-               partitioner::peak_of(plan)),
-        format("schedule {}", schedule.name));
+  for (const partitioner::WorkerPrediction& worker : plan.workers)
+    if (const auto cap = request.cap_of(worker.worker); cap && worker.peak_bytes > *cap)
+      throw Error(
+          ErrorCode::kInfeasible,
+          format("worker {} has a stage of each of {} replicas, which take {}, {} more than "
+                 "its cap of {} bytes; raise it, or choose a schedule without replicas",
+                 worker.worker, schedule.replicas, worker.peak_bytes, worker.peak_bytes - *cap,
+                 *cap),
+          format("schedule {}", schedule.name));
 }
 
 // A schedule that is built in has as many slots as it needs between the plan's stages, where nobody

@@ -117,7 +117,7 @@ double transfer_of(const std::vector<StepSpans>& steps) {
 schedmp::ActionCosts measured_costs(const schedmp::Schedule& schedule,
                                     const std::vector<std::vector<Action>>& shown,
                                     const std::vector<StepSpans>& steps) {
-  std::vector<OfStage> stages(schedule.groups.size());
+  std::vector<OfStage> stages(static_cast<size_t>(schedule.stages()));
   for (const StepSpans& step : steps) {
     for (OfStage& each : stages) each.updates.push_back(0);
     const auto rows = measured_rows(step, shown);

@@ -90,12 +90,22 @@ std::string workers_text(const PlanRecord& record, bool colour) {
   return table.text(colour);
 }
 
+// "0,1", and of two replicas "0,1 and 2,3".
+std::string workers_text(const PlanRecord::Stage& stage) {
+  const std::vector<int>& workers = stage.workers;
+  const auto each = std::ssize(workers) / stage.replicas.value_or(1);
+  std::string text;
+  for (auto group = workers.begin(); group != workers.end(); group += each)
+    text += format("{}{}", text.empty() ? "" : " and ", fmt::join(group, group + each, ","));
+  return text;
+}
+
 std::string stages_text(const PlanRecord& record) {
   std::string text;
   for (size_t s = 0; s < record.stages.size(); ++s) {
     std::vector<std::string> names;
     for (const std::string& name : record.stages[s].nodes) names.push_back(in_line(name));
-    text += format("stage {} on {}: ", s, fmt::join(record.stages[s].workers, ","));
+    text += format("stage {} on {}: ", s, workers_text(record.stages[s]));
     if (names.size() <= kNamesShown)
       text += format("{}\n", fmt::join(names, " "));
     else

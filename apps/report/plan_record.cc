@@ -28,6 +28,7 @@ std::vector<PlanRecord::Stage> stages_of(const Model& model, const Plan& plan) {
     for (const partitioner::NodeId node : stage.nodes)
       record.nodes.push_back(model.node(node).name);
     record.workers = plan.workers_of(stage);
+    if (plan.replicas() > 1) record.replicas = plan.replicas();
   }
   return stages;
 }

@@ -16,7 +16,8 @@ namespace kerf::apps {
 struct PlanRecord {
   struct Stage {
     std::vector<std::string> nodes;
-    std::vector<int> workers;
+    std::vector<int> workers;          // all of each replica in turn
+    std::optional<int> replicas = {};  // where there are several
   };
   struct Route {
     std::string value;
@@ -134,6 +135,7 @@ template <class Fields>
 void fields(Fields& f, PlanRecord::Stage& stage) {
   f("nodes", stage.nodes);
   f("workers", stage.workers);
+  f.newer("replicas", stage.replicas);
 }
 
 template <class Fields>

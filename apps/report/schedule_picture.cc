@@ -26,6 +26,7 @@ constexpr double kMost = 4000;  // wide, of all; then boxes are narrower
 constexpr double kRoomForText = 14;
 
 constexpr std::array<const char*, 3> kForward = {"#4a90d9", "#8fbdea", "#c3dcf5"};
+constexpr std::array<const char*, 3> kAgain = {"#5fb7b3", "#9ad4d1", "#cbeae8"};
 constexpr std::array<const char*, 3> kInputs = {"#3f9c5a", "#84c597", "#bfe3c9"};
 constexpr std::array<const char*, 3> kWeights = {"#e08a2e", "#efb878", "#f7dcbb"};
 constexpr std::array<const char*, 3> kBoth = {"#8a63c9", "#b59be0", "#d9cdf0"};
@@ -36,6 +37,8 @@ const std::array<const char*, 3>* colours_of(ActionKind kind) {
   switch (kind) {
     case ActionKind::kForward:
       return &kForward;
+    case ActionKind::kRecompute:
+      return &kAgain;
     case ActionKind::kInputGradient:
       return &kInputs;
     case ActionKind::kWeightGradient:
@@ -55,6 +58,10 @@ class Picture {
     std::vector<size_t> chunks(schedule.rows.size());
     for (size_t stage = 0; stage < schedule.groups.size(); ++stage)
       chunk_of_[stage] = chunks[static_cast<size_t>(schedule.groups[stage].front())]++;
+    for (const auto& row : schedule.rows)
+      recomputes_ = recomputes_ || std::ranges::any_of(row, [](const Action& action) {
+                      return action.kind == ActionKind::kRecompute;
+                    });
     double shortest = 0;
     for (const auto& row : unfolded.rows)
       for (const schedmp::Interval& each : row) {
@@ -130,7 +137,9 @@ class Picture {
     double x = kLeft;
     for (const auto& [kind, words] :
          {std::pair{ActionKind::kForward, "F"}, std::pair{ActionKind::kInputGradient, "I"},
-          std::pair{ActionKind::kWeightGradient, "W"}, std::pair{ActionKind::kBackward, "B"}}) {
+          std::pair{ActionKind::kWeightGradient, "W"}, std::pair{ActionKind::kBackward, "B"},
+          std::pair{ActionKind::kRecompute, "F again"}}) {
+      if (kind == ActionKind::kRecompute && !recomputes_) continue;
       svg_.rectangle({x, y}, 18, 18, 2, (*colours_of(kind))[0], "#ffffff");
       svg_.text({x + 24, y + 14}, "small", "start", words);
       x += 56;
@@ -145,6 +154,7 @@ class Picture {
   const std::vector<std::vector<schedmp::Kept>>& kept_;
   schedmp::Kept most_;  // of any worker, of either
   bool in_bytes_ = false;
+  bool recomputes_ = false;
   double row_ = kRow;
   std::vector<size_t> chunk_of_;  // stage -> which of its worker's
   double end_ = 0;

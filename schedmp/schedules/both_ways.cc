@@ -1,6 +1,7 @@
 #include "schedmp/schedules/both_ways.h"
 
 #include <algorithm>
+#include <set>
 
 #include "runtime/error.h"
 
@@ -22,6 +23,12 @@ int groups_both_ways(const std::string& schedule, const Pipeline& pipeline) {
         pipeline.groups[static_cast<size_t>(2 * groups - 1 - stage)])
       refuse(kerf::format("has stage {} of its second replica where stage {} of the first is",
                           groups - 1 - stage, stage));
+  std::set<int> workers;
+  for (int stage = 0; stage < groups; ++stage)
+    for (const int worker : pipeline.groups[static_cast<size_t>(stage)])
+      if (!workers.insert(worker).second)
+        refuse(kerf::format("has one stage of each replica on a worker, and worker {} has several",
+                            worker));
   return groups;
 }
 

@@ -23,6 +23,9 @@ class FlightCount {
       for (const std::vector<Action>& row : schedule.rows) count(row);
     else
       for (Flight& flight : flights) flight.kept = 1;  // nothing is kept for gradients
+    for (const auto& [stage, micro_batch] : recomputed_)
+      if (static_cast<size_t>(stage) < flights.size())
+        ++flights[static_cast<size_t>(stage)].recomputed;
   }
 
   std::vector<Flight> flights;
@@ -34,17 +37,17 @@ class FlightCount {
     for (const Action& action : row)
       if (action.kind == ActionKind::kRecompute)
         recomputed.emplace(action.stage, action.micro_batch);
+    recomputed_.insert(recomputed.begin(), recomputed.end());
     for (const Action& action : row) {
       const auto stage = static_cast<size_t>(action.stage);
       if (stage >= flights.size()) continue;
-      auto& [kept, handed, again, checkpointed, entered] = now[action.stage];
+      auto& [kept, handed, all, checkpointed, entered] = now[action.stage];
       const bool weights = action.kind == ActionKind::kWeightGradient;
       if (action.kind == ActionKind::kForward) {
         ++entered;
         ++(recomputed.contains({action.stage, action.micro_batch}) ? checkpointed : kept);
       }
       if (action.kind == ActionKind::kRecompute) {
-        ++again;
         --checkpointed;
         ++kept;
       }
@@ -53,7 +56,6 @@ class FlightCount {
       most.kept = std::max(most.kept, kept);
       most.checkpointed = std::max(most.checkpointed, checkpointed);
       most.entered = std::max(most.entered, entered);
-      most.recomputed = std::max(most.recomputed, again);
       // A B between another's I and its W has both for a while.
       const bool both = action.kind == ActionKind::kBackward && handed > 0;
       most.handed = std::max(most.handed, handed + (both ? 1 : 0));
@@ -64,6 +66,8 @@ class FlightCount {
       }
     }
   }
+
+  std::set<std::pair<int, int>> recomputed_;  // stages' micro-batches, of any row
 };
 
 bool splits_of(const Schedule& schedule) {

@@ -169,13 +169,13 @@ Pipeline with_replicas_of(const std::string& name, Pipeline pipeline) {
 
 Schedule make_schedule(const std::string& name, const Pipeline& given, int micro_batches,
                        const ActionCosts& costs, int64_t most_actions) {
+  const Entry& entry = find_entry(name);
   const Pipeline pipeline = with_replicas_of(name, given);
   const auto replicas = std::ssize(pipeline.groups) / std::max(pipeline.graph.stages(), 1);
-  if (replicas != replicas_of(name))
+  if (entry.trains && replicas != replicas_of(name))
     throw Error(ErrorCode::kUsage,
                 kerf::format("schedule {} has {} of each stage, and there are {}", name,
                              plural(replicas_of(name)), replicas));
-  const Entry& entry = find_entry(name);
   if (micro_batches < 1)
     throw Error(ErrorCode::kUsage,
                 kerf::format("a step needs at least 1 micro-batch, not {}", micro_batches));

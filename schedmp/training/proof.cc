@@ -68,8 +68,8 @@ Verdict TrainingProof::proved(const Schedule& schedule, const std::vector<partit
 // else. What it gives lies beside both.
 void TrainingProof::prove_evaluation() {
   const auto parts = parts_of(false);
-  Verdict evaluation = proved(
-      forward_only(pipeline_of(model_, plan_), schedule_.micro_batches, plan_.replica_of), parts);
+  Verdict evaluation =
+      proved(forward_only(pipeline_of(model_, plan_), schedule_.micro_batches), parts);
   const auto count_results = [&] {
     for (size_t worker = 0; worker < verdict_.peak_bytes.size(); ++worker)
       verdict_.peak_bytes[worker] += result_bytes(parts, plan_, static_cast<int>(worker));

@@ -2,6 +2,7 @@
 
 #include <fstream>
 #include <map>
+#include <utility>
 
 #include "ops/pack.h"
 #include "schedmp/training/training.h"
@@ -52,6 +53,42 @@ class RecordReader {
   std::ifstream file_;
 };
 
+// The shares of one replica, which have the same rows one after the other.
+class Shares {
+ public:
+  void add(const std::filesystem::path& file, ops::Selection piece) {
+    readers_.emplace_back(file);
+    pieces_.push_back(std::move(piece));
+  }
+
+  // Reads the next rows of all; false at the end.
+  bool next() {
+    const bool more = readers_[0].next();
+    for (size_t i = 1; i < readers_.size(); ++i)
+      if (readers_[i].next() != more || (more && (readers_[i].record.first != record().first ||
+                                                  readers_[i].record.rows != record().rows)))
+        cannot_join("the shares of the results differ in their rows", readers_[i].path());
+    return more;
+  }
+  const ResultRecord& record() const { return readers_[0].record; }
+  const std::filesystem::path& path() const { return readers_[0].path(); }
+
+  void unpack(std::vector<std::byte>& batch) const {
+    for (size_t i = 0; i < readers_.size(); ++i) {
+      if (readers_[i].bytes.size() != pieces_[i].bytes(record().rows))
+        cannot_join("the share has another size", readers_[i].path());
+      pieces_[i].unpack(readers_[i].bytes.data(), batch.data(), record().rows);
+    }
+  }
+  void remove() const {
+    for (const RecordReader& reader : readers_) std::filesystem::remove(reader.path());
+  }
+
+ private:
+  std::vector<RecordReader> readers_;
+  std::vector<ops::Selection> pieces_;
+};
+
 }  // namespace
 
 std::filesystem::path result_file(const std::filesystem::path& folder, partitioner::ValueId value,
@@ -80,37 +117,32 @@ void join_result(const partitioner::Model& model, const partitioner::Plan& plan,
   const Value& value = model.value(result.value);
   const ops::Layout& layout = plan.layouts[static_cast<size_t>(result.value)];
   const ops::Box whole = ops::Box::whole(value.spec.shape.rank());
-  std::vector<RecordReader> readers;
-  std::vector<ops::Selection> pieces;
+  std::map<int, Shares> replicas;
   for (const ops::Share& share : layout.shares) {
     const std::filesystem::path file = result_file(results, result.value, share.part);
-    if (!std::filesystem::exists(file)) continue;  // a replica of one that has it
-    readers.emplace_back(file);
-    pieces.emplace_back(whole, share.box, value.spec);
+    if (!std::filesystem::exists(file)) continue;  // another part has the same, or it had no rows
+    replicas[plan.division.replica_of(share.part)].add(file, {whole, share.box, value.spec});
   }
-  if (readers.empty()) cannot_join("no worker left the result", results / result.name);
+  if (replicas.empty()) cannot_join("no worker left the result", results / result.name);
+  std::map<int64_t, Shares*> next;  // by the first of the rows that it has read
+  const auto read = [&](Shares& shares) {
+    if (shares.next()) next[shares.record().first] = &shares;
+  };
+  for (auto& [replica, shares] : replicas) read(shares);
   std::vector<std::byte> batch;
-  int64_t done = 0;
-  while (readers[0].next()) {
-    const ResultRecord& first = readers[0].record;
-    if (first.first != done)
-      cannot_join(kerf::format("row {} is missing", done), readers[0].path());
-    done += first.rows;
-    batch.assign(value.spec.bytes(first.rows), std::byte{});
-    for (size_t i = 0; i < readers.size(); ++i) {
-      if (i > 0 && (!readers[i].next() || readers[i].record.first != first.first ||
-                    readers[i].record.rows != first.rows))
-        cannot_join("the shares of the results differ in their rows", readers[i].path());
-      if (readers[i].bytes.size() != pieces[i].bytes(first.rows))
-        cannot_join("the share has another size", readers[i].path());
-      pieces[i].unpack(readers[i].bytes.data(), batch.data(), first.rows);
-    }
+  for (int64_t done = 0; !next.empty();) {
+    Shares& shares = *next.begin()->second;
+    next.erase(next.begin());
+    const int64_t count = shares.record().rows;
+    if (shares.record().first != done)
+      cannot_join(kerf::format("row {} is missing", done), shares.path());
+    done += count;
+    batch.assign(value.spec.bytes(count), std::byte{});
+    shares.unpack(batch);
     rows(batch);
+    read(shares);
   }
-  for (size_t i = 1; i < readers.size(); ++i)
-    if (readers[i].next())
-      cannot_join("the shares of the results differ in their rows", readers[i].path());
-  for (const RecordReader& reader : readers) std::filesystem::remove(reader.path());
+  for (const auto& [replica, shares] : replicas) shares.remove();
 }
 
 }  // namespace kerf::schedmp

@@ -36,8 +36,8 @@ TrainingWorker::TrainingWorker(const TrainingFactories& factories, runtime::Work
     return Work{partitioner::lower(model_, plan_, options),
                 schedule.rows.at(static_cast<size_t>(workplace.worker))};
   };
-  Work evaluation = work_of(
-      forward_only(pipeline_of(model_, plan_), training_.micro_batches, plan_.replica_of), false);
+  Work evaluation =
+      work_of(forward_only(pipeline_of(model_, plan_), training_.micro_batches), false);
   cap_memory(result_bytes(evaluation.parts, plan_, workplace.worker));
   executor_ = std::make_unique<Executor>(
       model_, plan_, job.trains ? std::optional(work_of(training_, true)) : std::nullopt,

@@ -168,13 +168,34 @@ class Replicas(KerfTest):
         again = run("train", "--plan", plan, "--data", "synthetic", "--steps", 3, "--out", self.folder / "again")
         self.assertEqual(again.returncode, 0, again.stderr)
         self.assertEqual((folder / "weights.safetensors").read_bytes(), (self.folder / "again" / "weights.safetensors").read_bytes())
+        tested = run("eval", "--plan", plan, "--data", "synthetic", "--weights", folder / "weights.safetensors", "--json")
+        self.assertEqual(tested.returncode, 0, tested.stderr)
+        self.assertEqual(json.loads(tested.stdout)["accuracy"], json.loads((folder / "run.json").read_text())["accuracy"])
 
     def test_that_a_plan_or_a_model_has_no_place_for_are_refused(self):
         plan = self.folder / "plan.json"
         run("plan", "mlp", "--workers", 2, "--schedule", "chimera", "--out", plan)
         self.assert_one_error(run("schedule", "1f1b", "--plan", plan), "1 replica of each stage, and there are 2", code=2)
         self.assert_one_error(run("plan", "lenet5-bn", "--workers", 2, "--schedule", "chimera"), "node ", "without replicas", code=2)
-        self.assert_one_error(run("plan", "mlp", "--cut", "auto", "--workers", 2, "--schedule", "dualpipe"), "--cut", "one replica", code=2)
+        flags = ("plan", "mlp", "--workers", 2, "--schedule", "dualpipe")
+        self.assert_one_error(run(*flags, "--cut", "auto"), "--cut", "one replica", code=2)
+        for flag in ("--why", "--front"):
+            self.assert_one_error(run(*flags, flag), flag, "one replica", code=2)
+        self.assert_one_error(run(*flags, "--memory", "1M"), "worker ", "2 replicas", "more than", code=3)
+
+    def test_answer_as_one_does(self):
+        import numpy
+        model, rows = self.folder / "mlp.onnx", self.folder / "rows.npy"
+        self.assertEqual(run("export", "mlp", "--sizes", "6-5-4", "--out", model).returncode, 0)
+        numpy.save(rows, numpy.random.default_rng(1).normal(size=(23, 6)).astype(numpy.float32))
+        answers = []
+        for schedule in ("gpipe", "chimera"):
+            folder = self.folder / schedule
+            done = run("infer", model, "--workers", 2, "--micro-batches", 4, "--batch", 9, "--schedule", schedule, "--input", f"image={rows}", "--output", folder)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            answers.append({file.name: file.read_bytes() for file in folder.iterdir() if file.suffix == ".npy"})
+        self.assertTrue(answers[0])
+        self.assertEqual(answers[0], answers[1])
 
 
 class Sweep(KerfTest):

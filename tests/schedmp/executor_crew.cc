@@ -148,8 +148,8 @@ class Crew {
         worker, plan_.workers_bound(), 1 /* thread */, device, *stream, endpoint, activity, trace};
     std::vector<int64_t> rows(static_cast<size_t>(plan_.batch));
     std::iota(rows.begin(), rows.end(), 0);
-    const Schedule forwards = schedmp::forward_only(pipeline_of(model_, plan_),
-                                                    schedule_.micro_batches, plan_.replica_of);
+    const Schedule forwards =
+        schedmp::forward_only(pipeline_of(model_, plan_), schedule_.micro_batches);
     ops::OptimizerOptions optimizer;
     optimizer.learning_rate = 0.5;
     const auto lowered = [&](bool gradients) {

@@ -85,6 +85,53 @@ TEST(Replicas, MayBeThreeOfOneStage) {
   tests::expect_memory_as_predicted(three);
 }
 
+// Stages divided over groups of three, whose partial sums are scattered among them: activations
+// stay within a replica.
+TEST(Replicas, OfGroupsKeepTheirActivationsToThemselves) {
+  Case c{"12-24-18-10-5", partitioner::Cut::kLayer, 1, "gpipe", 22, 4, 3};
+  const Answer alone = train(c);
+  c.cut = partitioner::Cut::kHybrid;
+  c.workers = 6;
+  c.schedule = "chimera";
+  const Answer groups = train(c);
+  expect_within_rounding(groups, alone);
+  tests::expect_counted_as_predicted(groups);
+  tests::expect_memory_as_predicted(groups);
+  const Model model = tests::make_model(c.source);
+  for (const partitioner::Route& route : groups.plan.routes)
+    if (!is_of_step(model, route)) {
+      EXPECT_EQ(groups.plan.division.replica_of(route.from),
+                groups.plan.division.replica_of(route.to))
+          << name_of(model, route);
+    }
+}
+
+// With one micro-batch a replica has none: its share of the gradients is nothing, and it gets the
+// new weights.
+TEST(Replicas, MayHaveNothingToDo) {
+  for (const char* name : {"chimera", "dualpipe"}) {
+    Case c{"12-24-18-10-5", partitioner::Cut::kLayer, 1, "gpipe", 22, 1, 3};
+    const Answer alone = train(c);
+    c.workers = 2;
+    c.schedule = name;
+    const Answer both = train(c);
+    expect_within_rounding(both, alone);
+    const Model model = tests::make_model(c.source);
+    EXPECT_EQ(partitioner::read_plan(model, partitioner::write_plan(model, both.plan), "its text",
+                                     [](const std::string& of) { return in_flight_of(of); }),
+              both.plan);
+  }
+}
+
+TEST(Replicas, OfOtherGroupsThanThePlansAreRefused) {
+  Case c{"12-24-18-10-5", partitioner::Cut::kLayer, 2, "chimera"};
+  c.text = write_schedule(make_schedule("chimera", chain_of_shape("chimera", 2), 4));
+  const std::string stage = "stage 0 on 0 and 1";
+  c.text.replace(c.text.find(stage), stage.size(), stage + ",0");
+  EXPECT_THAT([&] { tests::plan_of(tests::make_model(c.source), c); },
+              testing::ThrowsMessage<Error>(testing::HasSubstr("on 2 workers in replica 1")));
+}
+
 // The homes of what both replicas train are halves of it, one at each.
 TEST(Replicas, ShareTheStatesOfTheOptimizer) {
   Case c{"12-24-18-10-5", partitioner::Cut::kLayer, 2, "chimera"};
