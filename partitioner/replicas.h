@@ -22,8 +22,8 @@ struct PlanRequest;
 // The plan, of one replica, with as many as `replica_of` says, by micro-batch. `groups`: the
 // workers of each stage, all stages of each replica in turn; those of the first are the plan's. Its
 // predictions are fresh, within a cap or not, and it has no bound: that was of one replica. Throws
-// Error{kUsage} for groups that are no such replicas, and for a model whose states every micro-batch changes in turn (batch norm's), which no
-// replica sees.
+// Error{kUsage} for groups that are no such replicas, and for a model whose states every
+// micro-batch changes in turn (batch norm's), which no replica sees.
 Plan replicated_plan(const Model& model, const PlanRequest& request, const InFlight& in_flight,
                      Plan plan, const std::vector<std::vector<int>>& groups,
                      const std::vector<int>& replica_of);
