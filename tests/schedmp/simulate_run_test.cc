@@ -58,7 +58,7 @@ ActionCosts uneven(int stages) {
 
 TEST(SimulateRun, IsTheStaircaseWhereIAndWAreApart) {
   int seen = 0;
-  for (const std::string& name : kerf::tests::schedules_that_run()) {
+  for (const std::string& name : kerf::tests::schedules_of_one_replica()) {
     if (!splits_weights(name)) continue;
     const Played played(name, 4, 8, kPlenty);
     const auto& rows = played.schedule.rows;
