@@ -89,10 +89,11 @@ std::vector<std::vector<double>> waits_for_stages(const Timeline& timeline) {
 }  // namespace
 
 Schedule one_at_a_time(const Plan& plan, bool gradients) {
-  Schedule schedule{"alone", plan.micro_batches, groups_of(plan), {}};
+  Schedule schedule{"alone", plan.micro_batches, groups_of(plan),
+                    {},      plan.replicas(),    plan.replica_of};
   schedule.rows.resize(at(plan.workers_bound()));
   const auto add = [&](int stage, ActionKind kind, int micro_batch) {
-    for (const int worker : schedule.groups[at(stage)])
+    for (const int worker : schedule.groups[schedule.group(stage, micro_batch)])
       schedule.rows[at(worker)].push_back({stage, kind, micro_batch});
   };
   for (int mb = 0; mb < plan.micro_batches; ++mb) {
@@ -102,8 +103,10 @@ Schedule one_at_a_time(const Plan& plan, bool gradients) {
       add(stage, ActionKind::kWeightGradient, mb);
     }
   }
-  for (int stage = schedule.stages(); gradients && stage-- > 0;)
-    add(stage, ActionKind::kUpdate, -1);
+  for (size_t group = schedule.groups.size(); gradients && group-- > 0;)
+    for (const int worker : schedule.groups[group])
+      for (const ActionKind kind : {ActionKind::kReduceGradient, ActionKind::kUpdate})
+        schedule.rows[at(worker)].push_back({static_cast<int>(group) % schedule.stages(), kind});
   return schedule;
 }
 

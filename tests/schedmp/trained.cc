@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "ops/arithmetic.h"
 #include "partitioner/builder.h"
 #include "partitioner/channels_last.h"
@@ -89,9 +91,13 @@ Plan plan_of(const Model& model, const Case& c) {
   std::unique_ptr<partitioner::InFlight> in_flight;
   if (!c.text.empty()) {
     const Schedule schedule = parse_schedule(c.text, "test");
-    request.workers = schedule.stages();
-    for (int stage = 0; stage < schedule.stages(); ++stage)
-      request.placement.push_back(schedule.groups[static_cast<size_t>(stage)].at(0));
+    const auto first = schedule.groups.begin();
+    const auto of_one = [](const std::vector<int>& group) { return group.size() == 1; };
+    if (std::all_of(first, first + schedule.stages(), of_one)) {
+      request.workers = schedule.stages();
+      for (auto group = first; group != first + schedule.stages(); ++group)
+        request.placement.push_back(group->front());
+    }
     in_flight = in_flight_of(schedule);
   } else {
     in_flight = in_flight_of(c.schedule);
