@@ -59,12 +59,11 @@ class RowCheck {
  public:
   // `trains`: the schedule does.
   RowCheck(const Schedule& schedule, const Shares& shares, int worker, bool trains,
-           WeightOrder order, Problems& problems)
+           Problems& problems)
       : schedule_(schedule),
         shares_(shares),
         worker_(worker),
         trains_(trains),
-        order_(order),
         problems_(problems) {}
 
   void run() {
@@ -186,7 +185,7 @@ class RowCheck {
   void take_weight_gradient(const Action& action, Progress& progress) {
     const auto at = static_cast<size_t>(action.micro_batch);
     if (!progress.input_gradient[at]) problem(action, "comes before its input gradient");
-    if (order_ == WeightOrder::kAscending && action.micro_batch != progress.next_weight_gradient)
+    if (!schedule_.any_weight_order && action.micro_batch != progress.next_weight_gradient)
       problem(action, kerf::format("weight gradients must go up by micro-batch; {} is next",
                                    progress.next_weight_gradient));
     progress.next_weight_gradient = shares_.next(action.micro_batch);
@@ -251,18 +250,17 @@ class RowCheck {
   const Shares& shares_;
   int worker_;
   bool trains_;
-  WeightOrder order_;
   Problems& problems_;
   std::map<int, Progress> stages_;
 };
 
 }  // namespace
 
-void check_rows(const Schedule& schedule, WeightOrder order, Problems& problems) {
+void check_rows(const Schedule& schedule, Problems& problems) {
   const bool trains = schedule.trains();
   const Shares shares(schedule);
   for (int worker = 0; worker < schedule.workers(); ++worker)
-    RowCheck(schedule, shares, worker, trains, order, problems).run();
+    RowCheck(schedule, shares, worker, trains, problems).run();
 }
 
 }  // namespace kerf::schedmp

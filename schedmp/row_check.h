@@ -32,6 +32,6 @@ class Problems {
 };
 
 // The groups' workers exist.
-void check_rows(const Schedule& schedule, WeightOrder order, Problems& problems);
+void check_rows(const Schedule& schedule, Problems& problems);
 
 }  // namespace kerf::schedmp

@@ -62,6 +62,9 @@ struct Schedule {
   // Whether rows name what is sent and received, of a chain of stages (torch_csv.h). Else that
   // follows from the plan.
   bool transfers = false;
+  // Whether gradients of weights may be added up in any order, as a file of PyTorch's may have
+  // them: then the sums have bits of their own. Kerf's own text has no word for that.
+  bool any_weight_order = false;
   // Of an endless schedule, by worker: what comes before the first period, and the last period,
   // after which nothing is under way. Rows are a period's then. Micro-batches count from their
   // period's first; what is of the next one may stand beside it.

@@ -232,6 +232,18 @@ TorchCsv parse_torch_csv(const std::string& text, const std::string& origin) {
   return csv;
 }
 
+// Whether the gradients of each stage's weights go up by micro-batch.
+static bool weights_ascend(const Schedule& schedule) {
+  std::vector<int> last(static_cast<size_t>(schedule.stages()), -1);
+  for (const std::vector<Action>& row : schedule.rows)
+    for (const Action& action : row)
+      if (action.kind == ActionKind::kWeightGradient || action.kind == ActionKind::kBackward)
+        if (std::exchange(last[static_cast<size_t>(action.stage)], action.micro_batch) >
+            action.micro_batch)
+          return false;
+  return true;
+}
+
 Schedule schedule_of(const TorchCsv& csv, const std::string& name, const std::string& origin) {
   Schedule schedule{name, 0, groups_in(csv, origin), {}};
   for (const std::vector<TorchCell>& row : csv.rows) {
@@ -243,6 +255,7 @@ Schedule schedule_of(const TorchCsv& csv, const std::string& name, const std::st
           schedule.micro_batches = std::max(schedule.micro_batches, action.micro_batch + 1);
         }
   }
+  schedule.any_weight_order = !weights_ascend(schedule);
   if (schedule.trains())
     for (int stage = schedule.stages() - 1; stage >= 0; --stage)
       schedule.rows[static_cast<size_t>(schedule.groups[static_cast<size_t>(stage)][0])].push_back(

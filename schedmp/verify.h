@@ -25,13 +25,10 @@ using partitioner::groups_of;
 
 inline constexpr size_t kMostProblems = 20;
 
-// Whether the gradients of a stage's weights must be added up by ascending micro-batch, so that
-// sums have the same bits under every schedule, or may be in any order.
-enum class WeightOrder : uint8_t { kAscending, kAny };
-
-// Empty if sound. Each problem names worker and action.
-std::vector<std::string> check_order(const Schedule& schedule,
-                                     WeightOrder order = WeightOrder::kAscending);
+// Empty if sound. Each problem names worker and action. The gradients of a stage's weights must be
+// added up by ascending micro-batch, so that sums have the same bits under every schedule, unless
+// the schedule says that they need not (any_weight_order).
+std::vector<std::string> check_order(const Schedule& schedule);
 // In how many periods of an endless schedule every way to wait in a circle is found, and every
 // micro-batch that is forgotten, or that stands twice: periods are alike, a circle that is as short
 // as can be comes to each worker once, and a message spans no more than the most that a period is

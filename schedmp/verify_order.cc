@@ -102,7 +102,7 @@ std::string workers_text(const std::vector<int>& workers) {
 
 namespace {
 
-std::vector<std::string> check_rows_and_groups(const Schedule& schedule, WeightOrder order) {
+std::vector<std::string> check_rows_and_groups(const Schedule& schedule) {
   Problems problems;
   const auto exists = [&](int worker) { return worker >= 0 && worker < schedule.workers(); };
   for (size_t group = 0; group < schedule.groups.size(); ++group)
@@ -111,7 +111,7 @@ std::vector<std::string> check_rows_and_groups(const Schedule& schedule, WeightO
                    group % static_cast<size_t>(schedule.stages()));
       return problems.take();
     }
-  check_rows(schedule, order, problems);
+  check_rows(schedule, problems);
   GroupCheck(schedule, problems).run();
   return problems.take();
 }
@@ -134,9 +134,9 @@ Schedule as_it_is_proved(const Schedule& schedule) {
   return unrolled(schedule, static_cast<int>(proving_periods(schedule)));
 }
 
-std::vector<std::string> check_order(const Schedule& schedule, WeightOrder order) {
+std::vector<std::string> check_order(const Schedule& schedule) {
   if (schedule.micro_batches < 1) return {"there must be at least 1 micro-batch"};
-  if (!schedule.endless()) return check_rows_and_groups(schedule, order);
+  if (!schedule.endless()) return check_rows_and_groups(schedule);
   const int64_t needed = proving_periods(schedule);
   if (schedule.actions() > kMostUnfolded / needed ||
       schedule.micro_batches > kMostUnfolded / needed)
@@ -146,7 +146,7 @@ std::vector<std::string> check_order(const Schedule& schedule, WeightOrder order
                      needed, kMostUnfolded)};
   std::vector<std::string> problems;
   for (const int periods : {1, 2, static_cast<int>(needed)})
-    if (problems.empty()) problems = check_rows_and_groups(unrolled(schedule, periods), order);
+    if (problems.empty()) problems = check_rows_and_groups(unrolled(schedule, periods));
   return problems;
 }
 

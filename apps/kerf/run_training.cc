@@ -127,6 +127,7 @@ Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedu
   outcome.kind = kind;
   outcome.data = options.dataset;
   outcome.optimizer = optimizer_text(options);
+  outcome.same_bits = !schedule.any_weight_order && schedule.replicas == 1;
   std::unique_ptr<Progress> progress;
   schedmp::TrainingObserver observer;
   observer.step = [&](const schedmp::StepRecord& record) { progress->step(record); };
@@ -172,6 +173,7 @@ RunRecord record_of(const Planned& planned, const Outcome& outcome) {
                                   if_finite(one.loss), one.labels_per_row, one.in_top, one.kept,
                                   one.of_classes, one.label_axes});
   if (outcome.kind == RunKind::kTrain) record.optimizer = outcome.optimizer;
+  if (outcome.kind == RunKind::kTrain) record.same_bits = outcome.same_bits;
   record.labels_per_row = outcome.training->labels_per_row();
   record.label_axes = outcome.training->label_axes();
   record.seconds = outcome.driven.loop.seconds;

@@ -30,6 +30,9 @@ std::string write_files(const ScheduleFlags& flags, const ExaminedSchedule& exam
   const ScheduleRecord& record = examined.record;
   require(flags.out.empty() || record.schedule.actions() <= schedmp::kMostActions, "--out",
           format("a file of more than {} actions could not be read", schedmp::kMostActions));
+  require(flags.out.empty() || !examined.all().any_weight_order, "--out",
+          "its gradients of weights do not go up by micro-batch, and in Kerf's own text they do; "
+          "the file that it is in can be given as it is");
   require(flags.svg.empty() || record.schedule.actions() <= kMostDrawn, "--svg",
           format("a picture of more than {} actions could not be looked at", kMostDrawn));
   write(flags.out, "schedule", [&] { return schedmp::write_schedule(examined.all()); });

@@ -83,10 +83,7 @@ void prove(const ScheduleFlags& flags, ExaminedSchedule& examined) {
   if (examined.is_too_long()) return;
   ScheduleRecord& record = examined.record;
   record.problems = schedmp::check_order(record.schedule);
-  if (examined.torch && !record.problems.empty()) {
-    record.problems = schedmp::check_order(record.schedule, schedmp::WeightOrder::kAny);
-    record.same_bits = false;
-  }
+  record.same_bits = !record.schedule.any_weight_order;
   if (examined.written)
     for (std::string& problem : schedmp::check_transfers(*examined.written))
       record.problems.push_back(std::move(problem));

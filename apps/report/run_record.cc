@@ -73,6 +73,10 @@ std::string losses_text(const RunRecord& record) {
     spans += worker.spans_lost;
   }
   std::string text;
+  if (!record.same_bits.value_or(true))
+    text +=
+        "gradients were added up in an order of this schedule's own: other last bits than those of "
+        "other schedules\n";
   const auto line = [&](int64_t count, const char* what, const char* noun, const char* why) {
     if (count > 0) text += format("{:<9}  {} {}\n", what, plural(count, noun), why);
   };

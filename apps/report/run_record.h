@@ -105,6 +105,9 @@ struct RunRecord {
   std::string optimizer;         // and all that its updates go by, for people
   std::vector<Skipped> skipped;  // steps that updated nothing
   std::vector<Evaluation> evaluations;
+  // Of a training: whether its sums are in the order of every other schedule's; empty in older
+  // records. Cuts within operators round in ways of their own.
+  std::optional<bool> same_bits = std::nullopt;
   double seconds = 0;
   // Of training, start-up and tests left out; a figure between steps takes two of them.
   std::optional<double> rows_per_second;
@@ -244,6 +247,7 @@ void fields(Fields& f, RunRecord& run) {
   f.derived("counted", run.counted());
   f.derived("equal", run.equal());
   f("control", run.control);
+  f.newer("same_bits", run.same_bits);
   f.newer("traced", run.traced);
   f.newer("untraced", run.untraced);
 }

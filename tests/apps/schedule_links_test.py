@@ -157,6 +157,26 @@ class Recompute(KerfTest):
         self.assert_one_error(run("schedule", "search", "--recompute"), "--recompute", code=2)
 
 
+class PyTorchsOrder(KerfTest):
+    def test_of_gradients_trains_and_says_that_its_bits_are_its_own(self):
+        file = self.folder / "last-first.csv"
+        file.write_text("0F0,0F1,,,0B1,0B0\n,1F0,1F1,1B1,1B0,\n")
+        looked = report(file)
+        self.assertTrue(looked["verified"])
+        self.assertFalse(looked["same_bits"])
+        self.assert_one_error(run("schedule", file, "--out", self.folder / "mine.txt"), "--out", "do not go up", code=2)
+        losses = []
+        for schedule in ("gpipe", file):
+            done = run("train", "mlp", "--data", "synthetic", "--steps", 3, "--workers", 2, "--micro-batches", 2, "--schedule", schedule, "--json",
+                       "--out", self.folder / f"run{len(losses)}")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            record = json.loads(done.stdout)
+            self.assertEqual(record["same_bits"], schedule == "gpipe")
+            losses.append(record["losses"])
+        for one, other in zip(*losses, strict=True):
+            self.assertAlmostEqual(one, other, 5)
+
+
 class Replicas(KerfTest):
     def test_train_both_ways(self):
         folder = self.folder / "run"
