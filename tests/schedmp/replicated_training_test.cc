@@ -97,13 +97,16 @@ TEST(Replicas, OfGroupsKeepTheirActivationsToThemselves) {
   expect_within_rounding(groups, alone);
   tests::expect_counted_as_predicted(groups);
   tests::expect_memory_as_predicted(groups);
-  const Model model = tests::make_model(c.source);
-  for (const partitioner::Route& route : groups.plan.routes)
-    if (!is_of_step(model, route)) {
-      EXPECT_EQ(groups.plan.division.replica_of(route.from),
-                groups.plan.division.replica_of(route.to))
-          << name_of(model, route);
-    }
+  for (const char* source : {"12-24-18-10-5", "lenet5"}) {
+    c.source = source;
+    const Model model = tests::make_model(source);
+    const partitioner::Plan plan = tests::plan_of(model, c);
+    for (const partitioner::Route& route : plan.routes)
+      if (!is_of_step(model, route)) {
+        EXPECT_EQ(plan.division.replica_of(route.from), plan.division.replica_of(route.to))
+            << name_of(model, route);
+      }
+  }
 }
 
 // With one micro-batch a replica has none: its share of the gradients is nothing, and it gets the
