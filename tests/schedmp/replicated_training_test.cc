@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "partitioner/plan.h"
 #include "runtime/error.h"
@@ -97,8 +98,11 @@ TEST(Replicas, OfGroupsKeepTheirActivationsToThemselves) {
   expect_within_rounding(groups, alone);
   tests::expect_counted_as_predicted(groups);
   tests::expect_memory_as_predicted(groups);
-  for (const char* source : {"12-24-18-10-5", "lenet5"}) {
+  c.batch = 8;
+  for (const auto& [source, workers] :
+       {std::pair("12-24-18-10-5", 6), std::pair("lenet5", 6), std::pair("lenet5", 8)}) {
     c.source = source;
+    c.workers = workers;
     const Model model = tests::make_model(source);
     const partitioner::Plan plan = tests::plan_of(model, c);
     for (const partitioner::Route& route : plan.routes)
