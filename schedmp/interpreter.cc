@@ -58,9 +58,7 @@ std::vector<ListRun> list_runs_of(const std::vector<Action>& row) {
   std::vector<ListRun> runs;
   std::vector<Action> updates;
   std::set<int> contributed;  // stages
-  std::set<std::pair<int, int>> recomputed;
-  for (const Action& action : row)
-    if (action.kind == ActionKind::kRecompute) recomputed.emplace(action.stage, action.micro_batch);
+  const std::set<std::pair<int, int>> recomputed = recomputed_in(row);
   for (const Action& action : row) {
     const bool update = action.kind == ActionKind::kUpdate;
     if (!update && action.kind != ActionKind::kReduceGradient) {
@@ -85,9 +83,8 @@ partitioner::LowerOptions lowering_for(const Schedule& schedule,
                                     .in_parallel = true};
   options.recomputes.resize(static_cast<size_t>(schedule.stages()));
   for (const std::vector<Action>& row : schedule.rows)
-    for (const Action& action : row)
-      if (action.kind == ActionKind::kRecompute)
-        options.recomputes[static_cast<size_t>(action.stage)] = true;
+    for (const auto& [stage, micro_batch] : recomputed_in(row))
+      options.recomputes[static_cast<size_t>(stage)] = true;
   return options;
 }
 

@@ -68,6 +68,19 @@ class Machine {
   virtual void given(const Site&, partitioner::RegionKind) {}
 };
 
+// A machine that is told of what has to do with messages and their slots by one call.
+class MessageMachine : public Machine {
+ public:
+  // Of a kAcquire, kSend, kRetire, kReceive or kRelease.
+  virtual void message(const Site&, const Instruction&) = 0;
+
+  void acquire(const Site& site, const Instruction& i) final { message(site, i); }
+  void send(const Site& site, const Instruction& i) final { message(site, i); }
+  void retire(const Site& site, const Instruction& i) final { message(site, i); }
+  void receive(const Site& site, const Instruction& i) final { message(site, i); }
+  void release(const Site& site, const Instruction& i) final { message(site, i); }
+};
+
 // What a row needs of the regions of a part.
 struct RegionNeeds {
   std::array<int, partitioner::kRegions> instances{};  // of those that micro-batches take

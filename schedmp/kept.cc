@@ -11,11 +11,7 @@ namespace {
 // What each action of a row adds to what is kept; a forward that is to be repeated keeps nothing.
 class Changes {
  public:
-  explicit Changes(const std::vector<Action>& row) {
-    for (const Action& action : row)
-      if (action.kind == ActionKind::kRecompute)
-        repeated_.emplace(action.stage, action.micro_batch);
-  }
+  explicit Changes(const std::vector<Action>& row) : repeated_(recomputed_in(row)) {}
 
   int of(const Action& action) const {
     switch (action.kind) {

@@ -30,6 +30,13 @@ std::string to_string(const Action& action) {
   return text;
 }
 
+std::set<std::pair<int, int>> recomputed_in(const std::vector<Action>& row) {
+  std::set<std::pair<int, int>> recomputed;
+  for (const Action& action : row)
+    if (action.kind == ActionKind::kRecompute) recomputed.emplace(action.stage, action.micro_batch);
+  return recomputed;
+}
+
 int64_t Schedule::actions() const {
   int64_t count = 0;
   for (const auto* section : {&prologue, &rows, &epilogue})

@@ -10,7 +10,9 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kerf::schedmp {
@@ -51,6 +53,9 @@ bool is_of_updates(ActionKind kind);
 
 std::string_view to_string(ActionKind kind);  // "F", "REDUCE_GRAD"
 std::string to_string(const Action& action);
+
+// Stages and their micro-batches that the row recomputes.
+std::set<std::pair<int, int>> recomputed_in(const std::vector<Action>& row);
 
 struct Schedule {
   std::string name;

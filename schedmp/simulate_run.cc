@@ -18,17 +18,18 @@ using partitioner::Plan;
 
 namespace {
 
+using Kind = Instruction::Kind;
+
 struct RunEvent {
-  enum class Kind : uint8_t { kCompute, kAcquire, kSend, kRetire, kReceive, kRelease };
-  Kind kind{};
-  double seconds = 0;     // kCompute
-  int route = -1;         // of all others
-  int micro_batch = 0;    // a message of the step is that of the first
+  double seconds = 0;     // of what computes
+  int route = -1;         // of a message; -1: it computes
+  int micro_batch = 0;    // of a message; one of the step is that of the first
+  Kind kind{};            // likewise
   bool retained = false;  // kSend
 };
 
 // Writes down what a worker does in a step.
-class Notes final : public Machine {
+class Notes final : public MessageMachine {
  public:
   Notes(const ActionCosts& costs, int worker) : costs_(costs), worker_(worker) {}
 
@@ -47,20 +48,8 @@ class Notes final : public Machine {
   void update(const Site&, const Instruction&) override {
     if (updated_.insert(action_.stage).second) compute(ActionKind::kUpdate);
   }
-  void acquire(const Site& site, const Instruction& i) override {
-    note(RunEvent::Kind::kAcquire, site, i);
-  }
-  void send(const Site& site, const Instruction& i) override {
-    note(RunEvent::Kind::kSend, site, i);
-  }
-  void retire(const Site& site, const Instruction& i) override {
-    note(RunEvent::Kind::kRetire, site, i);
-  }
-  void receive(const Site& site, const Instruction& i) override {
-    note(RunEvent::Kind::kReceive, site, i);
-  }
-  void release(const Site& site, const Instruction& i) override {
-    note(RunEvent::Kind::kRelease, site, i);
+  void message(const Site& site, const Instruction& i) override {
+    events.push_back({0, i.route, std::max(site.micro_batch, 0), i.kind, i.retained});
   }
 
  private:
@@ -72,10 +61,7 @@ class Notes final : public Machine {
   void compute(ActionKind kind) {
     Action priced = action_;
     priced.kind = kind;
-    events.push_back({RunEvent::Kind::kCompute, costs_.of(priced, worker_, number_)});
-  }
-  void note(RunEvent::Kind kind, const Site& site, const Instruction& i) {
-    events.push_back({kind, 0, i.route, std::max(site.micro_batch, 0), i.retained});
+    events.push_back({costs_.of(priced, worker_, number_)});
   }
 
   const ActionCosts& costs_;
@@ -140,7 +126,7 @@ class RunRace {
       return true;
     }
     const RunEvent& event = workers_[number][player.event];
-    if (event.kind == RunEvent::Kind::kCompute) {
+    if (event.route < 0) {
       player.now += event.seconds;
     } else if (!pass(event, player)) {
       return false;
@@ -155,34 +141,33 @@ class RunRace {
     Message& message =
         route.messages[at(player.step) * at(plan_.micro_batches) + at(event.micro_batch)];
     switch (event.kind) {
-      case RunEvent::Kind::kAcquire: {
+      case Kind::kAcquire: {
         const size_t freed = route.acquired + 1 - std::min(route.acquired + 1, route.credits);
         if (freed > route.freed.size()) return false;
         if (freed > 0) player.now = std::max(player.now, route.freed[freed - 1]);
         ++route.acquired;
         return true;
       }
-      case RunEvent::Kind::kSend:
+      case Kind::kSend:
         message.retained = event.retained;
         message.arrives =
             player.now + (is_local(plan_, plan_.routes[at(event.route)]) ? 0 : transfer_);
         return true;
-      case RunEvent::Kind::kReceive:
+      case Kind::kReceive:
         if (message.arrives == kNever) return false;
         player.now = std::max(player.now, message.arrives);
         return true;
-      case RunEvent::Kind::kRelease:
+      case Kind::kRelease:
         message.released = player.now;
         free_if_over(route, message);
         return true;
-      case RunEvent::Kind::kRetire:
+      case Kind::kRetire:
         message.retired = player.now;
         free_if_over(route, message);
         return true;
-      case RunEvent::Kind::kCompute:
-        break;
+      default:
+        KERF_CHECK(false, "no instruction of a message");
     }
-    KERF_CHECK(false, "computing is no message");
   }
 
   // Both ends are done with it. A slot that is freed as yet unknown is so after those that are

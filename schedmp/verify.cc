@@ -16,9 +16,10 @@ using partitioner::Plan;
 
 namespace {
 
+using Kind = Instruction::Kind;
+
 // What a worker does with a route, in the order in which it does it.
 struct SlotEvent {
-  enum class Kind : uint8_t { kAcquire, kSend, kRetire, kReceive, kRelease };
   Kind kind{};
   int route = -1;
   int micro_batch = -1;
@@ -27,30 +28,13 @@ struct SlotEvent {
 };
 
 // Writes down what a row does with messages.
-class Recorder : public Machine {
+class Recorder : public MessageMachine {
  public:
   std::vector<SlotEvent> events;
   Action action;
 
-  void acquire(const Site& site, const Instruction& i) override {
-    add(SlotEvent::Kind::kAcquire, site, i);
-  }
-  void send(const Site& site, const Instruction& i) override {
-    add(SlotEvent::Kind::kSend, site, i);
-  }
-  void retire(const Site& site, const Instruction& i) override {
-    add(SlotEvent::Kind::kRetire, site, i);
-  }
-  void receive(const Site& site, const Instruction& i) override {
-    add(SlotEvent::Kind::kReceive, site, i);
-  }
-  void release(const Site& site, const Instruction& i) override {
-    add(SlotEvent::Kind::kRelease, site, i);
-  }
-
- private:
-  void add(SlotEvent::Kind kind, const Site& site, const Instruction& i) {
-    events.push_back({kind, i.route, site.micro_batch, i.retained, action});
+  void message(const Site& site, const Instruction& i) override {
+    events.push_back({i.kind, i.route, site.micro_batch, i.retained, action});
   }
 };
 
@@ -134,34 +118,34 @@ class Play {
 
   size_t waits_for(size_t worker) const {
     const SlotEvent& event = current(worker);
-    return worker_of(event.kind == SlotEvent::Kind::kReceive ? route(event).from : route(event).to);
+    return worker_of(event.kind == Kind::kReceive ? route(event).from : route(event).to);
   }
 
   std::string describe(size_t worker) const {
     const SlotEvent& event = current(worker);
-    const char* what = event.kind == SlotEvent::Kind::kReceive ? "for"
-                       : event.kind == SlotEvent::Kind::kSend  ? "for the receiver of"
-                                                               : "for a free slot of";
+    const char* what = event.kind == Kind::kReceive ? "for"
+                       : event.kind == Kind::kSend  ? "for the receiver of"
+                                                    : "for a free slot of";
     const std::string of = event.micro_batch < 0
                                ? std::string()
                                : kerf::format(" of micro-batch {}", event.micro_batch);
     return kerf::format("worker {} at {} waits {} {}{} {} worker {}", worker,
                         to_string(event.action), what, name_of(model_, route(event)), of,
-                        event.kind == SlotEvent::Kind::kReceive ? "from" : "to", waits_for(worker));
+                        event.kind == Kind::kReceive ? "from" : "to", waits_for(worker));
   }
 
   bool advance(size_t worker) {
     const SlotEvent& event = current(worker);
     const auto r = static_cast<size_t>(event.route);
     switch (event.kind) {
-      case SlotEvent::Kind::kAcquire:
+      case Kind::kAcquire:
         if (slots_ > 0 && taken_[r] >= held_[r] + slots_) return false;
         ++taken_[r];
         break;
-      case SlotEvent::Kind::kSend: {
+      case Kind::kSend: {
         const size_t receiver = waits_for(worker);
         const bool met = at_[receiver] < workers_[receiver].size() &&
-                         current(receiver).kind == SlotEvent::Kind::kReceive &&
+                         current(receiver).kind == Kind::kReceive &&
                          current(receiver).route == event.route &&
                          current(receiver).micro_batch == event.micro_batch;
         if (slots_ == 0 && !met) return false;
@@ -169,19 +153,21 @@ class Play {
         if (event.retained) hold(r);
         break;
       }
-      case SlotEvent::Kind::kRetire:
+      case Kind::kRetire:
         change(event, [](Message& message) { message.retained = false; });
         break;
-      case SlotEvent::Kind::kReceive:
+      case Kind::kReceive:
         if (!message_of(event).sent) return false;
         change(event, [](Message& message) { message.viewed = true; });
         break;
-      case SlotEvent::Kind::kRelease:
+      case Kind::kRelease:
         change(event, [](Message& message) {
           message.viewed = false;
           message.released = true;
         });
         break;
+      default:
+        KERF_CHECK(false, "no instruction of a message");
     }
     ++at_[worker];
     return true;

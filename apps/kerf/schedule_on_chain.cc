@@ -83,7 +83,6 @@ void prove(const ScheduleFlags& flags, ExaminedSchedule& examined) {
   if (examined.is_too_long()) return;
   ScheduleRecord& record = examined.record;
   record.problems = schedmp::check_order(record.schedule);
-  record.same_bits = !record.schedule.any_weight_order;
   if (examined.written)
     for (std::string& problem : schedmp::check_transfers(*examined.written))
       record.problems.push_back(std::move(problem));

@@ -96,7 +96,6 @@ ExaminedSchedule examine_on_plan(const ScheduleFlags& flags) {
   record.slots = planned.setting.slots;
   if (!record.found) take_devices(flags.costs, record.schedule.workers(), record.costs);
   check_stages(flags.costs, record.costs, record.schedule.stages());
-  record.same_bits = !record.schedule.any_weight_order;
   Proof proof = prove(planned, record.schedule);
   record.problems = std::move(proof.problems);
   record.verdict = std::move(proof.verdict);

@@ -227,7 +227,7 @@ Json to_json(const ScheduleRecord& record) {
               {"kept_peaks", kept_peaks_json(record)},
               {"verified", record.verified ? Json(*record.verified) : Json(nullptr)},
               {"problems", record.problems},
-              {"same_bits", record.same_bits},
+              {"same_bits", !record.schedule.any_weight_order},
               {"transfers", record.transfers ? "written" : "derived"}};
   if (record.makespan_p95) answer["makespan_p95"] = *record.makespan_p95;
   if (schedule.replicas > 1) {
@@ -280,7 +280,7 @@ std::string text_of(const ScheduleRecord& record, bool colour) {
     text +=
         "its sends and receives were taken as the file has them; a run derives its own from what "
         "is computed\n";
-  if (!record.same_bits)
+  if (record.schedule.any_weight_order)
     text +=
         "its gradients of weights do not go up by micro-batch: their sums have other bits than "
         "those of other schedules\n";

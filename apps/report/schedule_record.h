@@ -38,7 +38,6 @@ struct ScheduleRecord {
 
   std::optional<bool> verified;  // empty: it is too long for that
   std::vector<std::string> problems;
-  bool same_bits = true;  // as every schedule gives: gradients of weights go up by micro-batch
   // Without a plan: what may be under way, and the least that does; -1: nothing does.
   std::optional<schedmp::Buffering> buffering;
   std::optional<int> smallest_buffer;

@@ -33,10 +33,7 @@ class FlightCount {
  private:
   void count(const std::vector<Action>& row) {
     std::map<int, Flight> now;  // by stage
-    std::set<std::pair<int, int>> recomputed;
-    for (const Action& action : row)
-      if (action.kind == ActionKind::kRecompute)
-        recomputed.emplace(action.stage, action.micro_batch);
+    const std::set<std::pair<int, int>> recomputed = recomputed_in(row);
     recomputed_.insert(recomputed.begin(), recomputed.end());
     for (const Action& action : row) {
       const auto stage = static_cast<size_t>(action.stage);

@@ -28,7 +28,7 @@ TrainingProof::TrainingProof(const partitioner::Model& model, const partitioner:
                 "it has no backward and no update, so nothing would be learnt; choose gpipe, "
                 "1f1b or a file with B and U",
                 "schedule " + schedule.name);
-  verdict_ = proved(schedule, parts_of(schedule.trains()));
+  verdict_ = proved(schedule, parts_of(schedule));
   prove_evaluation();
   alike_ = verdict_.peak_bytes;
   check_cap();
@@ -48,9 +48,8 @@ void TrainingProof::channels_go_over(const TransportTable& transports) {
   check_cap();
 }
 
-std::vector<partitioner::Part> TrainingProof::parts_of(bool gradients) const {
-  partitioner::LowerOptions options = lowering_for(schedule_, setting_);
-  options.gradients = gradients;
+std::vector<partitioner::Part> TrainingProof::parts_of(const Schedule& schedule) const {
+  partitioner::LowerOptions options = lowering_for(schedule, setting_);
   options.in_parallel = false;
   return lower(model_, plan_, options);
 }
@@ -67,9 +66,9 @@ Verdict TrainingProof::proved(const Schedule& schedule, const std::vector<partit
 // Evaluation has an arena of its own plan in the same memory; a run that only evaluates has nothing
 // else. What it gives lies beside both.
 void TrainingProof::prove_evaluation() {
-  const auto parts = parts_of(false);
-  Verdict evaluation =
-      proved(forward_only(pipeline_of(model_, plan_), schedule_.micro_batches), parts);
+  const Schedule forwards = forward_only(pipeline_of(model_, plan_), schedule_.micro_batches);
+  const auto parts = parts_of(forwards);
+  Verdict evaluation = proved(forwards, parts);
   const auto count_results = [&] {
     for (size_t worker = 0; worker < verdict_.peak_bytes.size(); ++worker)
       verdict_.peak_bytes[worker] += result_bytes(parts, plan_, static_cast<int>(worker));
@@ -80,7 +79,7 @@ void TrainingProof::prove_evaluation() {
   }
   // The routes are the same.
   if (!std::ranges::equal(evaluation.held, verdict_.held, std::less_equal<>()))
-    verdict_ = proved(schedule_, parts_of(schedule_.trains()), evaluation.held);
+    verdict_ = proved(schedule_, parts_of(schedule_), evaluation.held);
   for (size_t worker = 0; worker < verdict_.peak_bytes.size(); ++worker) {
     const int64_t more = evaluation.arena_bytes[worker] - verdict_.arena_bytes[worker];
     if (more <= 0) continue;

@@ -28,7 +28,7 @@ class TrainingProof {
   const Verdict& verdict() const { return verdict_; }
 
  private:
-  std::vector<partitioner::Part> parts_of(bool gradients) const;
+  std::vector<partitioner::Part> parts_of(const Schedule& schedule) const;
   Verdict proved(const Schedule& schedule, const std::vector<partitioner::Part>& parts,
                  const std::vector<int>& least_held = {}) const;
   void prove_evaluation();

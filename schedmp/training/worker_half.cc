@@ -27,20 +27,19 @@ TrainingWorker::TrainingWorker(const TrainingFactories& factories, runtime::Work
       plan_(partitioner::read_plan(model_, job.plan, "the plan in the job")),
       training_(parse_schedule(job.schedule, "the schedule in the job")) {
   ops::use_threads(workplace.threads);
-  const auto work_of = [&](const Schedule& schedule, bool gradients) {
-    partitioner::LowerOptions options = lowering_for(schedule);
-    options.gradients = gradients;
-    options.threads = workplace.threads;
-    options.devices = {workplace.device.kind()};
+  const auto work_of = [&](const Schedule& schedule) {
+    partitioner::Setting setting;
+    setting.threads = workplace.threads;
+    setting.devices = {workplace.device.kind()};
+    partitioner::LowerOptions options = lowering_for(schedule, setting);
     options.in_parallel = false;
     return Work{partitioner::lower(model_, plan_, options),
                 schedule.rows.at(static_cast<size_t>(workplace.worker))};
   };
-  Work evaluation =
-      work_of(forward_only(pipeline_of(model_, plan_), training_.micro_batches), false);
+  Work evaluation = work_of(forward_only(pipeline_of(model_, plan_), training_.micro_batches));
   cap_memory(result_bytes(evaluation.parts, plan_, workplace.worker));
   executor_ = std::make_unique<Executor>(
-      model_, plan_, job.trains ? std::optional(work_of(training_, true)) : std::nullopt,
+      model_, plan_, job.trains ? std::optional(work_of(training_)) : std::nullopt,
       std::move(evaluation), job.credits, workplace, job.optimizer, job.seed);
   if (!job.weights.empty()) executor_->parameters().load(job.weights);
   if (executor_->reads_data()) open_data(factories);
