@@ -90,26 +90,33 @@ std::vector<Message> messages_between_workers(const std::vector<StepSpans>& step
   return all;
 }
 
+// What a message takes from one worker to another: the median of those that were waited for. Where
+// none was, they lay there until they were taken, and the one that lay shortest says most.
+double transfer_one_way(const std::vector<Message>& messages) {
+  std::vector<double> awaited;
+  double least = messages.front().seconds();
+  for (const Message& each : messages) {
+    if (each.awaited()) awaited.push_back(each.seconds());
+    least = std::min(least, each.seconds());
+  }
+  return awaited.empty() ? least : median(std::move(awaited));
+}
+
 // Clocks of two workers are aligned to some tens of microseconds: what one direction gains by that
 // the other loses.
 double transfer_of(const std::vector<StepSpans>& steps) {
-  const std::vector<Message> messages = messages_between_workers(steps);
-  std::map<std::pair<int, int>, std::vector<double>> awaited;  // by sender and receiver
-  double least = 0;
-  for (size_t i = 0; i < messages.size(); ++i) {
-    least = i == 0 ? messages[i].seconds() : std::min(least, messages[i].seconds());
-    if (messages[i].awaited())
-      awaited[{messages[i].from, messages[i].to}].push_back(messages[i].seconds());
-  }
+  std::map<std::pair<int, int>, std::vector<Message>> ways;  // by sender and receiver
+  for (const Message& each : messages_between_workers(steps))
+    ways[{each.from, each.to}].push_back(each);
   std::vector<double> pairs;
-  for (const auto& [way, there] : awaited) {
-    const auto back = awaited.find({way.second, way.first});
-    if (back == awaited.end())
-      pairs.push_back(median(there));
+  for (const auto& [way, there] : ways) {
+    const auto back = ways.find({way.second, way.first});
+    if (back == ways.end())
+      pairs.push_back(transfer_one_way(there));
     else if (way.first < way.second)
-      pairs.push_back((median(there) + median(back->second)) / 2);
+      pairs.push_back((transfer_one_way(there) + transfer_one_way(back->second)) / 2);
   }
-  return std::max(0.0, pairs.empty() ? least : median(std::move(pairs)));
+  return std::max(0.0, median(std::move(pairs)));
 }
 
 }  // namespace
