@@ -49,7 +49,8 @@ struct Call {
   int64_t first_sample = 0;                      // of it, within the step: for messages
   RandomKey key;                                 // seed, node, step, micro-batch
   bool training = true;                          // false: evaluation (dropout passes through)
-  double normaliser = 1;                         // of the whole step: divides the loss
+  // Divides the loss: by what the step has; of a gradient, by what its update takes.
+  double normaliser = 1;
 };
 
 struct GradientTarget {

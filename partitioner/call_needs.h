@@ -26,7 +26,8 @@ bool uses_handed(const LocalCall& call, Pass pass);
 bool shares_memory(const Model& model, NodeId node);
 // Fill in the call's bytes on such a device, in blocks, for micro-batches of up to `largest`;
 // `gradients`: of a part that has them. Parameters that `change` before every micro-batch, as where
-// a step has one, are not kept packed. `times_only`: of what depends on the kernel nothing.
+// a step has one or updates them within it, are not kept packed. `times_only`: of what depends on
+// the kernel nothing.
 struct CallSetting {
   int64_t largest = 0;
   int threads = 1;

@@ -1,5 +1,6 @@
 #include "partitioner/in_flight.h"
 
+#include "partitioner/part.h"
 #include "partitioner/stage_graph.h"
 
 namespace kerf::partitioner {
@@ -15,9 +16,9 @@ class HoldEverything final : public InFlight {
 
 }  // namespace
 
-std::vector<bool> recomputing_stages(const std::vector<Flight>& flights) {
-  std::vector<bool> stages;
-  for (const Flight& flight : flights) stages.push_back(flight.recomputed > 0);
+std::vector<StageLists> lists_of_stages(const std::vector<Flight>& flights) {
+  std::vector<StageLists> stages;
+  for (const Flight& flight : flights) stages.push_back({flight.recomputed > 0, flight.versions});
   return stages;
 }
 

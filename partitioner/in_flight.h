@@ -10,7 +10,8 @@
 
 namespace kerf::partitioner {
 
-struct Pipeline;  // stage_graph.h
+struct Pipeline;    // stage_graph.h
+struct StageLists;  // part.h
 
 struct Flight {    // of a stage
   int kept = 0;    // micro-batches whose activations it holds at once, at most
@@ -20,6 +21,8 @@ struct Flight {    // of a stage
   int recomputed = 0;
   int checkpointed = 0;
   int entered = 0;
+  // Of one that updates its weights within the step: versions that it keeps at once; else 0.
+  int versions = 0;
   bool operator==(const Flight&) const = default;
 };
 
@@ -35,7 +38,7 @@ class InFlight {
 };
 
 // By stage, for LowerOptions.
-std::vector<bool> recomputing_stages(const std::vector<Flight>& flights);
+std::vector<StageLists> lists_of_stages(const std::vector<Flight>& flights);
 
 // Holds every micro-batch everywhere: right for any schedule, tight for GPipe.
 std::unique_ptr<InFlight> hold_everything();

@@ -11,6 +11,7 @@ std::array<InstructionList*, kLists> lists_of(Part& part) {
           &part.backward,
           &part.checkpointed_forward,
           &part.recompute,
+          &part.apply,
           &part.contribute,
           &part.reduce,
           &part.conclude,

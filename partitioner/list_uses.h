@@ -12,7 +12,7 @@
 namespace kerf::partitioner {
 
 // The lists of a micro-batch (I and W run apart, or B instead of both; F that is checkpointed and
-// its recomputation instead of F), and those of a step.
+// its recomputation instead of F), that of an update within a step, and those of a step.
 enum ListIndex : size_t {
   kF,
   kI,
@@ -20,6 +20,7 @@ enum ListIndex : size_t {
   kB,
   kCheckpointed,
   kRecomputed,
+  kApply,
   kContribute,
   kReduce,
   kConclude,

@@ -41,7 +41,7 @@ int64_t persistent_bytes(const Part& part, int optimizer_states, int micro_batch
     const bool weights = local.kind == LocalKind::kParameter || local.kind == LocalKind::kHome;
     if (weights) bytes += own;
     if (!trains) continue;
-    if (local.trained) bytes += own * optimizer_states;
+    if (local.trained) bytes += own * (optimizer_states + std::max(part.versions - 1, 0));
     if (local.kind == LocalKind::kParameterGradient || local.kind == LocalKind::kHomeGradient ||
         local.kind == LocalKind::kStep)
       bytes += own;

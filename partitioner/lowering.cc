@@ -17,9 +17,11 @@ Part Lowering::run(int part, int stage, bool interleaved) {
   to_.worker = plan_.binding[static_cast<size_t>(part)];
   to_.gradients = options_.gradients;
   to_.times_only = options_.times_only;
-  const bool recomputes = at(stage) < options_.recomputes.size() && options_.recomputes[at(stage)];
-  to_.single_pass =
-      options_.gradients && plan_.micro_batches == 1 && !recomputes && alone_on_its_worker(stage);
+  const StageLists wanted =
+      at(stage) < options_.stages.size() ? options_.stages[at(stage)] : StageLists{};
+  to_.versions = options_.gradients ? wanted.versions : 0;
+  to_.single_pass = options_.gradients && plan_.micro_batches == 1 && !wanted.recomputes &&
+                    !to_.updates_within() && alone_on_its_worker(stage);
   const auto& nodes = plan_.stages[static_cast<size_t>(stage)].nodes;
   for (const int i : sources_.computations_on(part_))
     if (const Computation& computation = sources_.computations()[static_cast<size_t>(i)];
@@ -27,17 +29,18 @@ Part Lowering::run(int part, int stage, bool interleaved) {
         std::binary_search(nodes.begin(), nodes.end(), computation.node))
       add_call(computation);
   const int64_t largest = sources_.largest();
-  const CallSetting setting{largest,
-                            options_.threads,
-                            device_of(options_.devices, to_.worker),
-                            options_.gradients,
-                            options_.gradients && plan_.micro_batches == 1,
-                            options_.times_only};
+  const CallSetting setting{
+      largest,
+      options_.threads,
+      device_of(options_.devices, to_.worker),
+      options_.gradients,
+      to_.updates_within() || (options_.gradients && plan_.micro_batches == 1),
+      options_.times_only};
   for (LocalCall& call : to_.calls) measure_call(model_, setting, call);
   if (options_.gradients) {
     add_gradients(interleaved);
     add_parameters();
-    if (recomputes) add_recomputation(model_, to_);
+    if (wanted.recomputes) add_recomputation(model_, to_);
   }
   write_in_place(model_, to_);
   if (!options_.times_only) read_data(model_, to_);

@@ -94,6 +94,8 @@ class Lowering {
   void fetch(ValueId value);
   void update_states();
   void clear_accumulators();
+  void check_alone_with_weights() const;
+  void update_within_step();
 
   // lowering_step.cc: the step vector
   void add_step_locals();

@@ -1,6 +1,7 @@
 // What becomes of parameters once a step: gradients summed into homes and measured, the update, and
 // what other parts read of them.
 #include <algorithm>
+#include <utility>
 
 #include "partitioner/lowering.h"
 
@@ -19,6 +20,7 @@ void Lowering::add_parameters() {
   }
   update_states();
   clear_accumulators();
+  if (to_.updates_within()) update_within_step();
   exchange_step();
 }
 
@@ -150,6 +152,44 @@ void Lowering::clear_accumulators() {
     clear.local = local;
     to_.update.instructions.push_back(std::move(clear));
   }
+}
+
+// Nobody else sums or reads what this part updates.
+void Lowering::check_alone_with_weights() const {
+  const auto refuse = [&](ValueId value, const std::string& why) {
+    throw Error(ErrorCode::kUsage,
+                format("{} {}, and where weights are updated within a step nobody waits for "
+                       "another's: choose a cut that has each on one part (layer, or feature), or "
+                       "a schedule that updates at the step's end",
+                       model_.value(value).name, why));
+  };
+  for (const ValueId value : model_.parameters())
+    for (const bool gradient : {false, true})
+      for (const RouteIndex::Routes& routes :
+           {routes_.sent(part_, gradient, value), routes_.received(part_, gradient, value)})
+        for (const Route* route : routes)
+          refuse(value, format("is shared by parts {} and {}", std::min(route->from, route->to),
+                               std::max(route->from, route->to)));
+  const std::string in_pieces = format("is read by part {} in several pieces", part_);
+  for (const auto& [value, home] : homes_) refuse(value, in_pieces);
+  for (const auto& [slice, local] : slices_)
+    if (model_.value(slice.first).role == Role::kParameter) refuse(slice.first, in_pieces);
+}
+
+// All that an update does, with what this part alone says of it: a step vector of its own.
+void Lowering::update_within_step() {
+  check_alone_with_weights();
+  std::vector<Instruction>& apply = to_.apply.instructions;
+  apply = std::exchange(to_.reduce.instructions, {});
+  if (member() != nullptr) {
+    Instruction conclude;
+    conclude.kind = Kind::kConclude;
+    conclude.local = to_.step_share;
+    conclude.other = to_.step_result;
+    apply.push_back(std::move(conclude));
+  }
+  for (Instruction& each : std::exchange(to_.update.instructions, {}))
+    apply.push_back(std::move(each));
 }
 
 }  // namespace kerf::partitioner

@@ -27,13 +27,14 @@ void Lowering::add_step_locals() {
   to_.step_result = add(StepVector::kResults);
 }
 
-// Where this part speaks for the value.
+// Where this part speaks for the value, or asks nobody else.
 void Lowering::measure(int local, ValueId value) {
   Instruction measure;
   measure.kind = Kind::kMeasure;
   measure.local = local;
   measure.entry = step_vector_.norm_of(model_.value(value));
-  if (member()->says.contains(measure.entry)) to_.reduce.instructions.push_back(std::move(measure));
+  if (to_.updates_within() || member()->says.contains(measure.entry))
+    to_.reduce.instructions.push_back(std::move(measure));
 }
 
 Instruction Lowering::step_message(Kind kind, const Route& route, int local, bool add) const {

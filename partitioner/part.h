@@ -8,7 +8,9 @@
 // here and sends this part's share of the step vector, `conclude` (of one part of the plan) sums
 // those and sends the result, `update` updates and publishes where the result lets it, `fetch`
 // receives what other homes published. A schedule's action runs one list for one micro-batch; U
-// runs the last five, where it comes after REDUCE_GRAD the last four.
+// runs the last five, where it comes after REDUCE_GRAD the last four. Of a stage that updates within
+// the step, U runs `apply`, which waits for no other part, and what is left of those five says at
+// the step's end what the step came to.
 //
 // Memory. Every local that is neither persistent nor in a message has an offset within a region:
 //
@@ -188,6 +190,7 @@ struct Part {
   bool times_only = false;  // true: lowered for who asks for times alone
   // A step is one micro-batch, and the worker has no other stage: its lists follow each other.
   bool single_pass = false;
+  int versions = 0;  // as StageLists has it
   std::vector<Local> locals;
   std::vector<LocalCall> calls;
   InstructionList forward;
@@ -196,6 +199,7 @@ struct Part {
   InstructionList backward;
   InstructionList checkpointed_forward;  // where its stage recomputes, as is the next
   InstructionList recompute;
+  InstructionList apply;  // where the stage updates within the step
   InstructionList contribute;
   InstructionList reduce;
   InstructionList conclude;
@@ -207,7 +211,16 @@ struct Part {
   int64_t kept_bytes = 0;  // of a micro-batch, from F to its gradients, in whatever region
 
   bool recomputes() const { return !checkpointed_forward.instructions.empty(); }
+  bool updates_within() const { return versions > 0; }
   int64_t bytes_of(RegionKind region) const { return region_bytes[static_cast<size_t>(region)]; }
+};
+
+// What a schedule wants of a stage's parts, beside a step's forward, gradients and update.
+struct StageLists {
+  bool recomputes = false;  // any of its micro-batches
+  // Versions of its weights that it keeps at once, where it updates them within the step: what
+  // calls read, as it was before the last updates. 0: it updates them at the step's end.
+  int versions = 0;
 };
 
 struct LowerOptions {
@@ -221,13 +234,13 @@ struct LowerOptions {
   bool times_only = false;
   // By in_parallel.h: for who plans, with no tensors about.
   bool in_parallel = false;
-  // By stage: whether the schedule recomputes any of its micro-batches. Empty: none does.
-  std::vector<bool> recomputes = {};
+  std::vector<StageLists> stages = {};  // those that it lacks want nothing
 };
 
 // One part per part number. Forward-only parts number locals of the forward pass and calls as
 // those with gradients do. The plan must be valid. Throws Error{kUsage} for a division that an
-// operator refuses.
+// operator refuses, and for weights that several parts sum or read where a stage updates them
+// within the step: no part waits for another there.
 std::vector<Part> lower(const Model& model, const Plan& plan, const LowerOptions& options = {});
 // The same of what the plan was connected by.
 class Sums;
@@ -240,13 +253,14 @@ bool interleaves(const Plan& plan, int stage);
 // The local whose memory `local` shares: itself unless it is an alias.
 int root_of(const Part& part, int local);
 
-// Parameters, as they are and packed by kernels, and, where it trains, their gradients, optimizer
-// states, statistics of each of the micro-batches, and the step vector, in blocks.
+// Parameters, as they are and packed by kernels, and, where it trains, their older versions,
+// gradients, optimizer states, statistics of each of the micro-batches, and the step vector, in
+// blocks.
 int64_t persistent_bytes(const Part& part, int optimizer_states, int micro_batches, bool trains);
 
 // One line per instruction, for people and golden tests: "F  fc1 = Gemm(x, w, b)", "F  send fc1 ->
-// 2". The lists are F, I, W, B, K (F that keeps what it was sent alone), A (RECOMPUTE), C
-// (contribute), S (reduce), V (conclude), U, R (fetch).
+// 2". The lists are F, I, W, B, K (F that keeps what it was sent alone), A (RECOMPUTE), P (apply),
+// C (contribute), S (reduce), V (conclude), U, R (fetch).
 std::string describe(const Model& model, const Plan& plan, const Part& part);
 
 }  // namespace kerf::partitioner

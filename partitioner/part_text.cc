@@ -15,8 +15,8 @@ class PartWriter {
            lines("F", part_.forward) + lines("I", part_.input_gradient) +
            lines("W", part_.weight_gradient) + lines("B", part_.backward) +
            lines("K", part_.checkpointed_forward) + lines("A", part_.recompute) +
-           lines("C", part_.contribute) + lines("S", part_.reduce) + lines("V", part_.conclude) +
-           lines("U", part_.update) + lines("R", part_.fetch);
+           lines("P", part_.apply) + lines("C", part_.contribute) + lines("S", part_.reduce) +
+           lines("V", part_.conclude) + lines("U", part_.update) + lines("R", part_.fetch);
   }
 
  private:

@@ -26,7 +26,7 @@ class Prediction {
                       .threads = request.setting.threads,
                       .devices = request.setting.devices,
                       .in_parallel = true,
-                      .recomputes = recomputing_stages(flights_)})) {
+                      .stages = lists_of_stages(flights_)})) {
     const int workers = plan.workers_bound();
     result_.resize(static_cast<size_t>(workers));
     for (int w = 0; w < workers; ++w) result_[static_cast<size_t>(w)].worker = w;
@@ -103,8 +103,8 @@ class Prediction {
   int64_t transient_bytes(const Part& part, int64_t InstructionList::*bytes) const {
     int64_t most = 0;
     for (const auto list :
-         {&Part::backward, &Part::checkpointed_forward, &Part::recompute, &Part::contribute,
-          &Part::reduce, &Part::conclude, &Part::update, &Part::fetch})
+         {&Part::backward, &Part::checkpointed_forward, &Part::recompute, &Part::apply,
+          &Part::contribute, &Part::reduce, &Part::conclude, &Part::update, &Part::fetch})
       most = std::max(most, part.*list.*bytes);
     if (flight(part).recomputed < plan_.micro_batches) most = std::max(most, part.forward.*bytes);
     if (handed(part) == 0) return most;

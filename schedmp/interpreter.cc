@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <set>
 #include <utility>
 
 #include "partitioner/turns.h"
 #include "runtime/error.h"
+#include "schedmp/versions.h"
 
 namespace kerf::schedmp {
 
@@ -57,18 +59,29 @@ class UseCount : public Machine {
 std::vector<ListRun> list_runs_of(const std::vector<Action>& row) {
   std::vector<ListRun> runs;
   std::vector<Action> updates;
-  std::set<int> contributed;  // stages
+  std::set<int> contributed;      // stages
+  std::map<int, ListRun> within;  // by stage: its next update within the step
   const std::set<std::pair<int, int>> recomputed = recomputed_in(row);
-  for (const Action& action : row) {
+  const std::vector<int> behind = updates_behind(row);
+  for (size_t i = 0; i < row.size(); ++i) {
+    const Action& action = row[i];
     const bool update = action.kind == ActionKind::kUpdate;
-    if (!update && action.kind != ActionKind::kReduceGradient) {
+    if (!is_of_updates(action.kind)) {
       const bool checkpointed = action.kind == ActionKind::kForward &&
                                 recomputed.contains({action.stage, action.micro_batch});
-      runs.push_back({action, checkpointed ? &Part::checkpointed_forward : list_of(action.kind)});
-      continue;
+      runs.push_back(
+          {action, checkpointed ? &Part::checkpointed_forward : list_of(action.kind), behind[i]});
+    } else if (action.micro_batch < 0) {
+      if (contributed.insert(action.stage).second) runs.push_back({action, &Part::contribute});
+      if (update) updates.push_back(action);
+    } else if (update) {
+      ListRun& next = within[action.stage];
+      if (next.list == nullptr) updates.push_back({action.stage, ActionKind::kUpdate});
+      next = {action, &Part::apply, 0, next.update, next.first};
+      runs.push_back(next);
+      ++next.update;
+      next.first = action.micro_batch + 1;
     }
-    if (contributed.insert(action.stage).second) runs.push_back({action, &Part::contribute});
-    if (update) updates.push_back(action);
   }
   for (const auto list : {&Part::reduce, &Part::conclude, &Part::update, &Part::fetch})
     for (const Action& action : updates) runs.push_back({action, list});
@@ -81,10 +94,14 @@ partitioner::LowerOptions lowering_for(const Schedule& schedule,
                                     .threads = setting.threads,
                                     .devices = setting.devices,
                                     .in_parallel = true};
-  options.recomputes.resize(static_cast<size_t>(schedule.stages()));
+  options.stages.resize(static_cast<size_t>(schedule.stages()));
   for (const std::vector<Action>& row : schedule.rows)
     for (const auto& [stage, micro_batch] : recomputed_in(row))
-      options.recomputes[static_cast<size_t>(stage)] = true;
+      options.stages[static_cast<size_t>(stage)].recomputes = true;
+  if (!schedule.updates_within()) return options;
+  const std::vector<StageVersions> versions = versions_of(schedule);
+  for (size_t stage = 0; stage < versions.size(); ++stage)
+    options.stages[stage].versions = versions[stage].kept;
   return options;
 }
 

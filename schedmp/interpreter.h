@@ -24,10 +24,17 @@ namespace kerf::schedmp {
 // taken together at its end, where the last of them stands, so that no part of a worker waits for
 // what another of its parts has yet to send: all reduce, the root of the step vector concludes, all
 // update, all fetch. Nothing of a stage stands behind its update, so that no sum is another for it.
-// A forward that the row recomputes keeps what its stage was sent alone.
+// An update that names a micro-batch waits for nobody: it is taken where it stands, and what is left
+// of the stage's lists at the row's end. A forward that the row recomputes keeps what its stage was
+// sent alone.
 struct ListRun {
   Action action;
   partitioner::InstructionList partitioner::Part::*list = nullptr;
+  int behind = 0;  // how many updates behind the newest are the weights that it reads
+  // Of an update that names a micro-batch: its number among the stage's in the row, and the first
+  // micro-batch whose gradients it takes.
+  int update = 0;
+  int first = 0;
 };
 std::vector<ListRun> list_runs_of(const std::vector<Action>& row);
 // How a plan's parts are lowered so that they have the lists of all rows.

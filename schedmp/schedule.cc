@@ -51,6 +51,28 @@ bool Schedule::trains() const {
   return false;
 }
 
+bool Schedule::updates_within() const {
+  for (const std::vector<Action>& row : rows)
+    for (const Action& action : row)
+      if (action.kind == ActionKind::kUpdate && action.micro_batch >= 0) return true;
+  return false;
+}
+
+Schedule step_of(const Schedule& schedule, int micro_batches) {
+  if (!schedule.endless()) return schedule;
+  if (micro_batches < 1 || micro_batches % schedule.micro_batches != 0)
+    throw Error(ErrorCode::kUsage,
+                kerf::format("its periods have {} micro-batches, which make no step of {}",
+                             schedule.micro_batches, micro_batches),
+                kerf::format("schedule {}", schedule.name));
+  const int periods = micro_batches / schedule.micro_batches;
+  if (schedule.actions() > kMostActions / periods)
+    throw Error(ErrorCode::kUsage,
+                kerf::format("{} periods have more than {} actions", periods, kMostActions),
+                kerf::format("schedule {}", schedule.name));
+  return unrolled(schedule, periods);
+}
+
 Schedule unrolled(const Schedule& endless, int periods) {
   Schedule schedule = endless;
   schedule.prologue.clear();

@@ -87,12 +87,17 @@ struct Schedule {
   }
   int64_t actions() const;  // of all rows
   bool trains() const;      // has more than forwards
+  // Whether updates stand within the step, and name the last micro-batch that they take.
+  bool updates_within() const;
   bool endless() const { return !prologue.empty(); }
   bool operator==(const Schedule&) const = default;
 };
 
 // An endless schedule's prologue and so many periods, one at least, as a schedule that ends.
 Schedule unrolled(const Schedule& endless, int periods);
+// Of a step of so many micro-batches: an endless schedule's periods, as many as make them, at whose
+// end nothing is under way; any other as it is. Throws Error{kUsage} where periods do not make them.
+Schedule step_of(const Schedule& schedule, int micro_batches);
 // The rows of a period, less what is of later ones: what an epilogue may be.
 std::vector<std::vector<Action>> last_period(const Schedule& endless);
 

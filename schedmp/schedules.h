@@ -96,7 +96,10 @@ Pipeline chain_of_shape(const std::string& name, int workers, int chunks = 0);
 Pipeline with_replicas_of(const std::string& name, Pipeline pipeline);
 Schedule make_schedule(const std::string& name, const Pipeline& pipeline, int micro_batches,
                        const ActionCosts& costs = {}, int64_t most_actions = kMostActions);
-// For as many micro-batches as the plan has.
+// For a step of so many micro-batches (step_of): an endless schedule's period has as few of them as
+// it may and as go up in the step's, which are as many as its first stage is ahead.
+Schedule make_step(const std::string& name, const Pipeline& pipeline, int micro_batches);
+// For a step of the plan.
 Schedule make_schedule(const std::string& name, const partitioner::Model& model,
                        const partitioner::Plan& plan);
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 #include <utility>
 
 #include "partitioner/at.h"
@@ -45,15 +44,13 @@ class Notes final : public MessageMachine {
   void gradient(const Site&, const Instruction& i, std::span<const char>) override {
     take(i.weights ? ActionKind::kWeightGradient : ActionKind::kInputGradient);
   }
-  void update(const Site&, const Instruction&) override {
-    if (updated_.insert(action_.stage).second) compute(ActionKind::kUpdate);
-  }
+  void update(const Site&, const Instruction&) override { take(ActionKind::kUpdate); }
   void message(const Site& site, const Instruction& i) override {
     events.push_back({0, i.route, std::max(site.micro_batch, 0), i.kind, i.retained});
   }
 
  private:
-  // Once an action, of each of the three.
+  // Once an action, of each kind.
   void take(ActionKind kind) {
     bool& seen = seen_.at(static_cast<size_t>(kind));
     if (!std::exchange(seen, true)) compute(kind);
@@ -68,8 +65,7 @@ class Notes final : public MessageMachine {
   const int worker_;
   Action action_;
   size_t number_ = 0;
-  std::array<bool, 3> seen_{};  // by kind: F, I, W
-  std::set<int> updated_;       // stages
+  std::array<bool, 5> seen_{};  // by kind, up to U
 };
 
 // Lets all rows run against each other until nothing moves. What a worker does follows from what it

@@ -193,13 +193,13 @@ std::optional<std::string> why_it_cannot_run(const Schedule& schedule) {
     return kerf::format("{}: it can be proved and simulated by itself, but no plan runs it", what);
   };
   if (schedule.endless()) return told("it goes on for ever");
+  const bool within = schedule.updates_within();
   for (size_t worker = 0; worker < schedule.rows.size(); ++worker)
     for (const Action& action : schedule.rows[worker]) {
       const std::string where = kerf::format("worker {}: {}", worker, to_string(action));
       if (action.kind > ActionKind::kRecompute) return told(where);
-      if (action.version != Action::kUnsaid) return told(where + " names a version");
-      if (is_of_updates(action.kind) && action.micro_batch >= 0)
-        return told(where + " is before the step's end");
+      if (within && is_of_updates(action.kind) && action.micro_batch < 0)
+        return told(where + " names no micro-batch, as other updates do");
     }
   return std::nullopt;
 }

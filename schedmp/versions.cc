@@ -16,36 +16,39 @@ struct Weights {
   std::vector<int> unapplied;  // versions that gradients were made of, since the last update
   StageVersions seen;
 
-  int version(const Action& action) const { return std::max(0, updates + action.version); }
-  void reads(int version) { seen.kept = std::max(seen.kept, updates - version + 1); }
-
-  void take(const Action& action) {
-    const bool unsaid = action.version == Action::kUnsaid;
+  // How many updates behind the newest are the weights that it reads.
+  int take(const Action& action) {
     switch (action.kind) {
       case ActionKind::kForward:
-        forward[action.micro_batch] = unsaid ? updates : version(action);
-        return reads(forward[action.micro_batch]);
+        return reads(forward[action.micro_batch] = version(action, updates));
       case ActionKind::kInputGradient:
-      case ActionKind::kBackward:
       case ActionKind::kRecompute:
-        reads(unsaid ? forward[action.micro_batch] : version(action));
-        if (action.kind == ActionKind::kBackward) apply_later(action.micro_batch);
-        return;
+        return reads(version(action, forward[action.micro_batch]));
       case ActionKind::kWeightGradient:
-        return apply_later(action.micro_batch);
+      case ActionKind::kBackward: {
+        const int behind = reads(version(action, forward[action.micro_batch]));
+        unapplied.push_back(forward[action.micro_batch]);
+        forward.erase(action.micro_batch);
+        return behind;
+      }
       case ActionKind::kUpdate:
         for (const int version : unapplied)
           seen.staleness = std::max(seen.staleness, updates - version);
         unapplied.clear();
         ++updates;
-        return;
+        return 0;
       default:
-        return;
+        return 0;
     }
   }
-  void apply_later(int micro_batch) {
-    unapplied.push_back(forward[micro_batch]);
-    forward.erase(micro_batch);
+
+ private:
+  int version(const Action& action, int unsaid) const {
+    return action.version == Action::kUnsaid ? unsaid : std::max(0, updates + action.version);
+  }
+  int reads(int version) {
+    seen.kept = std::max(seen.kept, updates - version + 1);
+    return updates - version;
   }
 };
 
@@ -64,6 +67,13 @@ std::vector<StageVersions> versions_of(const Schedule& schedule) {
     }
   }
   return all;
+}
+
+std::vector<int> updates_behind(const std::vector<Action>& row) {
+  std::vector<int> behind;
+  std::map<int, Weights> stages;
+  for (const Action& action : row) behind.push_back(stages[action.stage].take(action));
+  return behind;
 }
 
 }  // namespace kerf::schedmp

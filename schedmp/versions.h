@@ -23,4 +23,8 @@ struct StageVersions {
 // prove that.
 std::vector<StageVersions> versions_of(const Schedule& schedule);
 
+// By action of a row: how many updates of its stage were made since the weights that it reads, when
+// it runs. 0: it reads the newest, or none.
+std::vector<int> updates_behind(const std::vector<Action>& row);
+
 }  // namespace kerf::schedmp

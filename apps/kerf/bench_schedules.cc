@@ -18,7 +18,6 @@
 #include "partitioner/stage_graph.h"
 #include "runtime/error.h"
 #include "schedmp/kept.h"
-#include "schedmp/period.h"
 #include "schedmp/search/plan_costs.h"
 #include "schedmp/simulate_run.h"
 #include "schedmp/staircase.h"
@@ -153,7 +152,7 @@ class Bench {
     row.micro_batches = micro_batches;
     try {
       const auto pipeline = schedmp::chain_of_shape(row.name, workers);
-      const Schedule schedule = schedmp::make_schedule(row.name, pipeline, micro_batches);
+      const Schedule schedule = schedmp::make_step(row.name, pipeline, micro_batches);
       if (const auto why = schedmp::why_it_cannot_run(schedule)) row.why_not = *why;
       row.stages = schedule.stages();
       row.in_flight = in_flight(schedule);
@@ -184,10 +183,6 @@ class Bench {
   // As it will run: steps behind each other, on the plan's parts.
   void simulate(const Entry& entry, BenchedSchedule& row) {
     const ActionCosts& costs = costs_for(entry);
-    if (entry.schedule.endless())
-      return unfold(entry.schedule,
-                    partitioner::stage_graph_of(entry.planned.model, entry.planned.plan), costs,
-                    row);
     const auto steps = static_cast<int>(flags_.warm_up + kSimulatedSteps);
     const schedmp::SimulatedRun run = schedmp::simulate_run(
         entry.planned.plan, entry.parts, entry.schedule, costs, entry.credits, steps);
@@ -199,12 +194,6 @@ class Bench {
   // Without parts, on the graph of the stages.
   static void unfold(const Schedule& schedule, const partitioner::StageGraph& graph,
                      const ActionCosts& costs, BenchedSchedule& row) {
-    if (schedule.endless()) {
-      const schedmp::Period period = schedmp::period_of(schedule, graph, costs);
-      row.simulated_seconds = period.takes;
-      row.bubble = period.bubble;
-      return;
-    }
     const schedmp::Bubble bubble = schedmp::bubble(schedule, graph, costs);
     row.simulated_seconds = bubble.makespan;
     row.bubble = bubble.step;

@@ -48,6 +48,11 @@ void check_automatic(const PlanFlags& flags) {
           format("it prices plans of one replica, and schedule {} has {} of each stage; give --cut "
                  "layer",
                  schedule, schedmp::replicas_of(schedule)));
+  require(
+      !schedmp::is_endless(schedule), "--cut",
+      format("it prices weights that several parts share, and under schedule {} none does; give "
+             "--cut layer",
+             schedule));
   require(flags.objective.value_or("time") == "time", "--objective",
           "--cut auto takes the plan of the shortest step; leave the flag out");
 }

@@ -36,7 +36,13 @@ ScheduleFile read_schedule_file(const PlanFlags& flags, const std::string& file)
                    what, flag.value_or(0), what));
   };
   check_count(flags.workers, read.schedule.workers(), "workers");
-  check_count(flags.micro_batches, read.schedule.micro_batches, "micro-batches");
+  if (read.schedule.endless())
+    at_flag("--micro-batches", [&] {
+      return schedmp::step_of(read.schedule,
+                              flags.micro_batches.value_or(read.schedule.micro_batches));
+    });
+  else
+    check_count(flags.micro_batches, read.schedule.micro_batches, "micro-batches");
   return read;
 }
 
@@ -47,13 +53,15 @@ bool is_built_in(const std::string& schedule) {
 
 schedmp::Schedule find_schedule(const PlanFlags& flags, const std::string& name,
                                 const schedmp::Pipeline& pipeline, int micro_batches) {
-  return is_built_in(name) ? schedmp::make_schedule(name, pipeline, micro_batches)
-                           : read_schedule_file(flags, name).schedule;
+  return is_built_in(name)
+             ? schedmp::make_step(name, pipeline, micro_batches)
+             : schedmp::step_of(read_schedule_file(flags, name).schedule, micro_batches);
 }
 
 std::optional<schedmp::Schedule> schedule_in_file(const PlanFlags& flags) {
   if (!flags.schedule || is_built_in(*flags.schedule)) return std::nullopt;
-  return read_schedule_file(flags, *flags.schedule).schedule;
+  const schedmp::Schedule schedule = read_schedule_file(flags, *flags.schedule).schedule;
+  return schedmp::step_of(schedule, flags.micro_batches.value_or(schedule.micro_batches));
 }
 
 std::unique_ptr<partitioner::InFlight> in_flight_of(const PlanFlags& flags,

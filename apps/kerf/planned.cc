@@ -105,7 +105,7 @@ bool wants_more_slots(const PlanFlags& flags, Planned& planned, partitioner::Pla
   if (flags.slots || !is_built_in(request.schedule)) return false;
   const schedmp::Pipeline pipeline = pipeline_of(planned.model, planned.plan);
   const int least = schedmp::smallest_buffer(
-      schedmp::make_schedule(request.schedule, pipeline, request.micro_batches), pipeline.graph);
+      schedmp::make_step(request.schedule, pipeline, request.micro_batches), pipeline.graph);
   if (least <= request.setting.slots) return false;
   require(
       least <= kMostSlots, "--schedule",

@@ -7,6 +7,7 @@
 
 #include "apps/kerf/learning_flags.h"
 #include "apps/programs.h"
+#include "schedmp/versions.h"
 
 namespace kerf::apps {
 
@@ -127,7 +128,11 @@ Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedu
   outcome.kind = kind;
   outcome.data = options.dataset;
   outcome.optimizer = optimizer_text(options);
-  outcome.same_bits = !schedule.any_weight_order && schedule.replicas == 1;
+  outcome.same_bits =
+      !schedule.any_weight_order && schedule.replicas == 1 && !schedule.updates_within();
+  if (schedule.updates_within())
+    for (const schedmp::StageVersions& each : schedmp::versions_of(schedule))
+      outcome.staleness.push_back(each.staleness);
   std::unique_ptr<Progress> progress;
   schedmp::TrainingObserver observer;
   observer.step = [&](const schedmp::StepRecord& record) { progress->step(record); };
@@ -174,6 +179,7 @@ RunRecord record_of(const Planned& planned, const Outcome& outcome) {
                                   one.of_classes, one.label_axes});
   if (outcome.kind == RunKind::kTrain) record.optimizer = outcome.optimizer;
   if (outcome.kind == RunKind::kTrain) record.same_bits = outcome.same_bits;
+  if (outcome.kind == RunKind::kTrain) record.staleness = outcome.staleness;
   record.labels_per_row = outcome.training->labels_per_row();
   record.label_axes = outcome.training->label_axes();
   record.seconds = outcome.driven.loop.seconds;

@@ -93,6 +93,7 @@ ExaminedSchedule examine_on_plan(const ScheduleFlags& flags) {
     take_found(flags, planned, record);
   else
     record.schedule = as_asked(flags, schedule_of(flags.plan, planned), record.graph);
+  if (record.schedule.updates_within()) record.versions = schedmp::versions_of(record.schedule);
   record.slots = planned.setting.slots;
   if (!record.found) take_devices(flags.costs, record.schedule.workers(), record.costs);
   check_stages(flags.costs, record.costs, record.schedule.stages());

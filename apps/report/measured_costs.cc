@@ -44,7 +44,7 @@ double share_of_inputs(const StepSpans::OfWorker& worker, const Span& action) {
 // What was measured of a stage's actions.
 struct OfStage {
   std::vector<double> forward, input_gradient, weight_gradient;
-  std::vector<double> updates;  // of a step each, of the worker that takes longest
+  std::vector<double> updates;  // of one, in each step, of the worker that takes longest
 
   void add(const Moment& moment, const StepSpans::OfWorker& worker, const Span& span) {
     if (moment.action.kind == ActionKind::kForward) forward.push_back(moment.busy);
@@ -129,15 +129,17 @@ schedmp::ActionCosts measured_costs(const schedmp::Schedule& schedule,
     for (OfStage& each : stages) each.updates.push_back(0);
     const auto rows = measured_rows(step, shown);
     for (size_t worker = 0; worker < rows.size(); ++worker) {
-      std::vector<double> updates(stages.size());
+      std::vector<double> updates(stages.size()), times(stages.size());
       for (size_t i = 0; i < rows[worker].size(); ++i) {
         const Moment& each = rows[worker][i];
         const auto stage = static_cast<size_t>(each.action.stage);
         stages[stage].add(each, step.workers[worker], *step.workers[worker].actions[i]);
         if (is_of_updates(each.action.kind)) updates[stage] += each.busy;
+        if (each.action.kind == ActionKind::kUpdate && each.action.micro_batch >= 0) ++times[stage];
       }
       for (size_t stage = 0; stage < stages.size(); ++stage)
-        stages[stage].updates.back() = std::max(stages[stage].updates.back(), updates[stage]);
+        stages[stage].updates.back() =
+            std::max(stages[stage].updates.back(), updates[stage] / std::max(times[stage], 1.0));
     }
   }
   schedmp::ActionCosts costs;

@@ -73,7 +73,12 @@ std::string losses_text(const RunRecord& record) {
     spans += worker.spans_lost;
   }
   std::string text;
-  if (!record.same_bits.value_or(true))
+  if (!record.staleness.empty())
+    text += format(
+        "weights were updated within each step: a gradient is late by, by stage: {} updates at "
+        "most\n",
+        fmt::join(record.staleness, " "));
+  else if (!record.same_bits.value_or(true))
     text +=
         "gradients were added up in an order of this schedule's own: other last bits than those of "
         "other schedules\n";

@@ -108,6 +108,9 @@ struct RunRecord {
   // Of a training: whether its sums are in the order of every other schedule's; empty in older
   // records. Cuts within operators round in ways of their own.
   std::optional<bool> same_bits = std::nullopt;
+  // Of a training that updates weights within its steps: by stage, how many updates late a gradient
+  // comes at most. Else empty.
+  std::vector<int> staleness;
   double seconds = 0;
   // Of training, start-up and tests left out; a figure between steps takes two of them.
   std::optional<double> rows_per_second;
@@ -248,6 +251,7 @@ void fields(Fields& f, RunRecord& run) {
   f.derived("equal", run.equal());
   f("control", run.control);
   f.newer("same_bits", run.same_bits);
+  f.newer("staleness", run.staleness);
   f.newer("traced", run.traced);
   f.newer("untraced", run.untraced);
 }

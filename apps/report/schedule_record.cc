@@ -167,16 +167,20 @@ std::vector<int> by_stage(const ScheduleRecord& record, int schedmp::StageVersio
   return all;
 }
 
+std::string versions_text(const ScheduleRecord& record) {
+  if (record.versions.empty()) return {};
+  return format("updates are late by, by stage: {}; versions of the weights kept: {}\n",
+                peaks_text(by_stage(record, &schedmp::StageVersions::staleness)),
+                peaks_text(by_stage(record, &schedmp::StageVersions::kept)));
+}
+
 std::string endless_text(const ScheduleRecord& record) {
   if (!record.endless) return {};
   std::string text = format("goes on for ever: periods of {}",
                             plural(record.endless->micro_batches, "micro-batch"));
   if (!record.period) return text + "\n";
-  text += format(", which take {:.6g} units each once under way; idle: {} of it",
-                 record.period->takes, human_percent(record.period->bubble));
-  return text + format("\nupdates are late by, by stage: {}; versions of the weights kept: {}\n",
-                       peaks_text(by_stage(record, &schedmp::StageVersions::staleness)),
-                       peaks_text(by_stage(record, &schedmp::StageVersions::kept)));
+  return text + format(", which take {:.6g} units each once under way; idle: {} of it\n",
+                       record.period->takes, human_percent(record.period->bubble));
 }
 
 std::string found_text(const ScheduleRecord& record) {
@@ -245,6 +249,8 @@ Json to_json(const ScheduleRecord& record) {
     answer["period_micro_batches"] = record.endless->micro_batches;
     answer["period"] = record.period ? Json(record.period->takes) : Json(nullptr);
     answer["bubble_period"] = record.period ? Json(record.period->bubble) : Json(nullptr);
+  }
+  if (record.endless || !record.versions.empty()) {
     answer["staleness"] = by_stage(record, &schedmp::StageVersions::staleness);
     answer["versions"] = by_stage(record, &schedmp::StageVersions::kept);
   }
@@ -271,7 +277,8 @@ std::string text_of(const ScheduleRecord& record, bool colour) {
       "a step takes {} units; idle: {} of it, {} between each worker's first and last "
       "action\n",
       record.bubble.makespan, human_percent(record.bubble.step), human_percent(record.bubble.span));
-  text += idle_text(record) + found_text(record) + endless_text(record) + replicas_text(record);
+  text += idle_text(record) + found_text(record) + endless_text(record) + versions_text(record) +
+          replicas_text(record);
   if (record.makespan_p95)
     text += format("95 of 100 steps take {:.4g} units or less\n", *record.makespan_p95);
   text += kept_text(record);

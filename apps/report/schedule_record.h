@@ -32,8 +32,9 @@ struct ScheduleRecord {
   std::optional<schedmp::FoundSchedule> found;  // by a search
   double of_1f1b = 0;                           // likewise: what that would take
   bool transfers = false;                       // the file names its sends and receives
-  // Of an endless one that is proved: by stage, and what a period takes once it is under way.
+  // By stage, of one that is proved and updates weights within its steps or for ever.
   std::vector<schedmp::StageVersions> versions;
+  // Of an endless one that is proved: what it takes once it is under way.
   std::optional<schedmp::Period> period;
 
   std::optional<bool> verified;  // empty: it is too long for that

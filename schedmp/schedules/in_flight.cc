@@ -7,6 +7,7 @@
 #include "runtime/error.h"
 #include "schedmp/schedules.h"
 #include "schedmp/verify.h"
+#include "schedmp/versions.h"
 
 namespace kerf::schedmp {
 
@@ -26,6 +27,10 @@ class FlightCount {
     for (const auto& [stage, micro_batch] : recomputed_)
       if (static_cast<size_t>(stage) < flights.size())
         ++flights[static_cast<size_t>(stage)].recomputed;
+    if (!schedule.updates_within()) return;
+    const std::vector<StageVersions> versions = versions_of(schedule);
+    for (size_t stage = 0; stage < flights.size(); ++stage)
+      flights[stage].versions = versions[stage].kept;
   }
 
   std::vector<Flight> flights;
@@ -38,7 +43,7 @@ class FlightCount {
     for (const Action& action : row) {
       const auto stage = static_cast<size_t>(action.stage);
       if (stage >= flights.size()) continue;
-      auto& [kept, handed, all, checkpointed, entered] = now[action.stage];
+      auto& [kept, handed, all, checkpointed, entered, versions] = now[action.stage];
       const bool weights = action.kind == ActionKind::kWeightGradient;
       if (action.kind == ActionKind::kForward) {
         ++entered;
@@ -76,14 +81,14 @@ bool splits_of(const Schedule& schedule) {
 
 class OfRows final : public partitioner::InFlight {
  public:
-  explicit OfRows(const Schedule& schedule)
-      : flights_(FlightCount(schedule).flights),
-        splits_(splits_of(schedule)),
-        trains_(schedule.trains()) {}
+  explicit OfRows(Schedule schedule)
+      : schedule_(std::move(schedule)),
+        splits_(splits_of(schedule_)),
+        trains_(schedule_.trains()) {}
 
   // Of stages that the rows lack: all.
   std::vector<Flight> of(const Pipeline& pipeline, int micro_batches) const override {
-    std::vector<Flight> flights = flights_;
+    std::vector<Flight> flights = FlightCount(step_of(schedule_, micro_batches)).flights;
     flights.resize(static_cast<size_t>(pipeline.graph.stages()), {micro_batches, micro_batches});
     return flights;
   }
@@ -91,7 +96,7 @@ class OfRows final : public partitioner::InFlight {
   bool trains() const override { return trains_; }
 
  private:
-  std::vector<Flight> flights_;
+  Schedule schedule_;
   bool splits_;
   bool trains_;
 };
@@ -107,7 +112,7 @@ class OfName final : public partitioner::InFlight {
       : name_(std::move(name)), splits_(splits_weights(name_)), trains_(schedmp::trains(name_)) {}
 
   std::vector<Flight> of(const Pipeline& pipeline, int micro_batches) const override {
-    return FlightCount(make_schedule(name_, pipeline, micro_batches)).flights;
+    return FlightCount(make_step(name_, pipeline, micro_batches)).flights;
   }
   bool splits() const override { return splits_; }
   bool trains() const override { return trains_; }
@@ -122,13 +127,14 @@ class OfName final : public partitioner::InFlight {
 
 std::unique_ptr<partitioner::InFlight> in_flight_of(const std::string& schedule) {
   // Two workers are what the smallest of every schedule has.
-  const Schedule smallest = make_schedule(schedule, chain_of_shape(schedule, 2), 1);
+  const Schedule smallest = make_step(schedule, chain_of_shape(schedule, 2), 1);
   if (const auto why = why_it_cannot_run(smallest)) refuse_plan(schedule, *why);
   return std::make_unique<OfName>(schedule);
 }
 
 std::unique_ptr<partitioner::InFlight> in_flight_of(const Schedule& schedule) {
-  if (const auto why = why_it_cannot_run(schedule)) refuse_plan(schedule.name, *why);
+  if (const auto why = why_it_cannot_run(step_of(schedule, schedule.micro_batches)))
+    refuse_plan(schedule.name, *why);
   return std::make_unique<OfRows>(schedule);
 }
 

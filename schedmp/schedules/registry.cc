@@ -194,9 +194,18 @@ Schedule make_schedule(const std::string& name, const Pipeline& given, int micro
   return entry.make(pipeline, micro_batches, costs);
 }
 
+Schedule make_step(const std::string& name, const Pipeline& pipeline, int micro_batches) {
+  if (!is_endless(name)) return make_schedule(name, pipeline, micro_batches);
+  const std::vector<int> hops = hops_to_the_end(pipeline);
+  int period = hops.empty() ? 1 : std::max(1, *std::max_element(hops.begin(), hops.end()));
+  while (period < micro_batches && micro_batches % period != 0) ++period;
+  return step_of(make_schedule(name, pipeline, std::min(period, std::max(micro_batches, 1))),
+                 micro_batches);
+}
+
 Schedule make_schedule(const std::string& name, const partitioner::Model& model,
                        const partitioner::Plan& plan) {
-  return make_schedule(name, pipeline_of(model, plan), plan.micro_batches);
+  return make_step(name, pipeline_of(model, plan), plan.micro_batches);
 }
 
 }  // namespace kerf::schedmp

@@ -70,7 +70,12 @@ Executor::Purpose::Purpose(Work given, int worker, int micro_batches, Machine& m
       parts(parts_of(work.parts, worker)),
       arena(parts, region_needs(parts, runs, micro_batches)),
       interpreter(parts, micro_batches, machine) {
-  for (const ListRun& run : runs) names.push_back(to_string(run.action));
+  for (const ListRun& run : runs) {
+    names.push_back(to_string(run.action));
+    if (run.list != &Part::apply) continue;
+    ++updates[run.action.stage];
+    takers[run.action.stage].resize(static_cast<size_t>(run.action.micro_batch) + 1, &run);
+  }
   for (const Part* part : parts) {
     std::vector<int>& of_part = roots.emplace_back();
     for (size_t i = 0; i < part->locals.size(); ++i)
@@ -169,6 +174,7 @@ TrainingResult& Executor::run(const StepData& data) {
   given_.clear();
   result_.correct = result_.in_top = 0;
   if (data.training) parameters_.set_pace({data.learning_rate, data.step + 1});
+  parameters_.begin_step();
   std::fill(report_.begin(), report_.end(), 0.0);
   mailbox_.begin(data.sequence);
   trail_.begin(data.step);
@@ -196,11 +202,13 @@ TrainingResult& Executor::run(const StepData& data) {
 void Executor::run_list(size_t index) {
   const std::string& name = current_->names[index];
   action_ = name;
+  now_ = &current_->runs[index];
   const Told told(data_.step, current_->names, index);
   const std::string_view text = told.action();
   workplace_.activity.doing(told.row());
   const auto run = [&] {
-    current_->interpreter.run(current_->runs[index]);
+    if (now_->list == &Part::apply) begin_update();
+    current_->interpreter.run(*now_);
     trail_.passed(name);
   };
   error_places_.within([&] { return text; },
@@ -246,7 +254,7 @@ std::byte* Executor::memory_of(const Site& site, int root) const {
   if (each.box.empty()) return nullptr;
   if (each.kind == LocalKind::kStatistics)
     return parameters_.statistics(site.part, root, site.micro_batch).data;
-  if (each.persistent()) return parameters_.view(site.part, root).data;
+  if (each.persistent()) return parameters_.view(site.part, root, now_->behind).data;
   const auto route = static_cast<size_t>(each.route);
   const auto message = static_cast<size_t>(std::max(site.micro_batch, 0));
   if (each.storage == Storage::kSent) return slots_[route][message].data;
@@ -303,7 +311,7 @@ ops::Call Executor::make_call(const Site& site, const Instruction& instruction) 
   made.first_sample = first(site.micro_batch);
   made.key = {seed_, model_.node(part(site).calls[call].node).key, data_.step, site.micro_batch};
   made.training = data_.training;
-  made.normaliser = static_cast<double>(data_.rows.size()) * loss_terms_;
+  made.normaliser = static_cast<double>(rows_of_loss(site, instruction)) * loss_terms_;
   return made;
 }
 

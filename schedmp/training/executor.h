@@ -8,6 +8,7 @@
 // made there. Used by the compute thread only.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -94,6 +95,10 @@ class Executor final : private Machine {
     ArenaPlan arena;
     Interpreter interpreter;
     std::vector<std::vector<int>> roots;  // by part, by local
+    // Where updates stand within the step, by stage: of each micro-batch the run that takes its
+    // gradients, and how many there are.
+    std::map<int, std::vector<const ListRun*>> takers;
+    std::map<int, int> updates;
   };
 
   void read(const Site& site, const Instruction& instruction) override;
@@ -117,6 +122,16 @@ class Executor final : private Machine {
   template <class Name, class Act>
   void compute(const std::string& node, const Name& name, const Act& act);
   void run_list(size_t index);
+  // Of an update within the step: its pace, and what the weights were.
+  void begin_update();
+  // Whose gradients the update takes that runs: all, where a step has one.
+  struct MicroBatches {
+    int first = 0;
+    int end = 0;
+  };
+  MicroBatches taken_now() const;
+  // What the instruction takes the loss for the mean over.
+  int64_t rows_of_loss(const Site& site, const Instruction& instruction) const;
   // What the step says of itself, on its way to the host: of training, where a part of this worker
   // concludes it. Then, on the host.
   void copy_report();
@@ -172,6 +187,7 @@ class Executor final : private Machine {
   const ErrorPlaces error_places_;
   StepTrace step_trace_;
   std::string_view action_;  // whose list runs
+  const ListRun* now_ = nullptr;
   const uint64_t seed_;
   const int micro_batches_;
   const double loss_terms_;  // per sample: labels that the loss is the mean over

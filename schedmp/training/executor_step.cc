@@ -46,10 +46,34 @@ void Executor::measure(const Site& site, const Instruction& instruction) {
   double* entry = entries(site.part, part(site).step_share) + instruction.entry;
   if (local(site, instruction.local).kind != LocalKind::kStatistics)
     return bench_->add_squared_norm(view(site, instruction.local), entry);
-  for (int micro_batch = 0; micro_batch < micro_batches_; ++micro_batch)
+  const MicroBatches taken = taken_now();
+  for (int micro_batch = taken.first; micro_batch < taken.end; ++micro_batch)
     if (samples(micro_batch) > 0)
       bench_->add_squared_norm(parameters_.statistics(site.part, instruction.local, micro_batch),
                                entry);
+}
+
+void Executor::begin_update() {
+  const int stage = now_->action.stage;
+  const int64_t before = data_.step * current_->updates.at(stage);
+  parameters_.set_pace({data_.learning_rate, before + now_->update + 1});
+  for (size_t p = 0; p < current_->parts.size(); ++p)
+    if (current_->parts[p]->stage == stage) parameters_.keep_version(p);
+}
+
+Executor::MicroBatches Executor::taken_now() const {
+  if (now_->list != &Part::apply) return {0, micro_batches_};
+  return {now_->first, now_->action.micro_batch + 1};
+}
+
+// The loss is the mean over the step, and what a gradient is of that over its update.
+int64_t Executor::rows_of_loss(const Site& site, const Instruction& instruction) const {
+  const auto all = static_cast<int64_t>(data_.rows.size());
+  const auto takers = current_->takers.find(part(site).stage);
+  if (instruction.kind != Instruction::Kind::kGradient || takers == current_->takers.end())
+    return all;
+  const ListRun& taker = *takers->second[static_cast<size_t>(site.micro_batch)];
+  return first(taker.action.micro_batch + 1) - first(taker.first);
 }
 
 // Every sum goes up by number: micro-batches in order, and parameters in model order.
@@ -79,7 +103,8 @@ void Executor::update(const Site& site, const Instruction& instruction) {
 void Executor::update_state(const Site& site, const Instruction& instruction) {
   step_trace_.works();
   const TensorView& state = parameters_.view(site.part, instruction.local);
-  for (int micro_batch = 0; micro_batch < micro_batches_; ++micro_batch)
+  const MicroBatches taken = taken_now();
+  for (int micro_batch = taken.first; micro_batch < taken.end; ++micro_batch)
     if (samples(micro_batch) > 0)
       bench_->update_state(state, parameters_.statistics(site.part, instruction.other, micro_batch),
                            instruction.keep, says(site).cause);

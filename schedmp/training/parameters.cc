@@ -53,7 +53,9 @@ Parameters::Parameters(const partitioner::Model& model, std::vector<const partit
   for (const partitioner::Part* part : parts_) {
     views_.emplace_back(part->locals.size());
     states_.emplace_back(part->locals.size());
+    older_.emplace_back(part->locals.size());
   }
+  updates_.resize(parts_.size());
   const Settled settled(bench_.stream());  // the parts may go if what follows throws
   const std::vector<Tensor> weights = tensors(holds_weights);
   const auto to_view = [&](const Tensor& at, const TensorView& view) {
@@ -75,6 +77,7 @@ Parameters::Parameters(const partitioner::Model& model, std::vector<const partit
     lay_out(homes, 1, [&](const Tensor& at, const TensorView& view) {
       states_[at.part][static_cast<size_t>(at.local)].push_back(view);
     });
+  lay_out_versions();
 }
 
 void Parameters::begin(const Tensor& at, uint64_t seed) {
@@ -187,6 +190,37 @@ void Parameters::lay_out_packed() {
       of_part.emplace_back(call.packed == 0 ? nullptr : at, static_cast<size_t>(call.packed));
       at += call.packed;
     }
+  }
+}
+
+// Each part's own number of versions, beside the newest.
+void Parameters::lay_out_versions() {
+  for (size_t part = 0; part < parts_.size(); ++part)
+    for (int version = 1; version < parts_[part]->versions; ++version) {
+      std::vector<Tensor> trained = tensors([](const Local& local) { return local.trained; });
+      std::erase_if(trained, [&](const Tensor& each) { return each.part != part; });
+      lay_out(trained, 1, [&](const Tensor& at, const TensorView& view) {
+        older_[part][static_cast<size_t>(at.local)].push_back(view);
+      });
+    }
+}
+
+const TensorView& Parameters::view(size_t part, int local, int behind) const {
+  const std::vector<TensorView>& older = older_[part][static_cast<size_t>(local)];
+  if (behind == 0 || older.empty()) return view(part, local);
+  KERF_CHECK(behind <= std::ssize(older) && behind <= updates_[part],
+             "weights of {} updates ago, after {}, where {} are kept", behind, updates_[part],
+             older.size());
+  return older[static_cast<size_t>(updates_[part] - behind) % older.size()];
+}
+
+void Parameters::keep_version(size_t part) {
+  const auto number = static_cast<size_t>(updates_[part]++);
+  for (size_t local = 0; local < older_[part].size(); ++local) {
+    const std::vector<TensorView>& older = older_[part][local];
+    if (older.empty() || views_[part][local].bytes() == 0) continue;
+    bench_.stream().copy(older[number % older.size()].data, views_[part][local].data,
+                         views_[part][local].bytes());
   }
 }
 

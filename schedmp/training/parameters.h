@@ -4,6 +4,7 @@
 // Used by the compute thread only.
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -29,6 +30,8 @@ class Parameters {
   const ops::TensorView& view(size_t part, int local) const {
     return views_[part][static_cast<size_t>(local)];
   }
+  // The same, so many updates of the part ago, as far as its stage keeps versions.
+  const ops::TensorView& view(size_t part, int local, int behind) const;
   // What a micro-batch says of a state, until the step's update.
   ops::TensorView statistics(size_t part, int local, int micro_batch) const {
     ops::TensorView one = view(part, local);
@@ -42,6 +45,10 @@ class Parameters {
   int64_t version() const { return version_; }
   // Something else may have written weights: a message from their home.
   void changed() { ++version_; }
+  // Of a step that updates within it: versions count from here.
+  void begin_step() { std::fill(updates_.begin(), updates_.end(), 0); }
+  // Before an update of a part's weights that is no step's last: what they are becomes a version.
+  void keep_version(size_t part);
   // Of the updates from now on.
   void set_pace(const ops::Pace& pace);
   // Unless the step says that it is not finite by then.
@@ -78,6 +85,7 @@ class Parameters {
   };
   Rows rows_within(const Tensor& at, const ops::Box& slice) const;
   void lay_out_packed();
+  void lay_out_versions();
   // The initial contents.
   void begin(const Tensor& at, uint64_t seed);
   // What `read` gives of each slice of which the tensor has something: its bytes, which begin so
@@ -99,6 +107,8 @@ class Parameters {
   std::vector<runtime::Buffer> memory_;              // parameters, gradients, each state
   std::vector<std::vector<ops::TensorView>> views_;  // by part, by local
   std::vector<std::vector<std::vector<ops::TensorView>>> states_;  // by part, by local
+  std::vector<std::vector<std::vector<ops::TensorView>>> older_;   // likewise, turn by turn
+  std::vector<int> updates_;                                       // by part: of this step, so far
   std::vector<std::vector<std::span<std::byte>>> packed_;          // by part, by call
   int64_t version_ = 1;
 };

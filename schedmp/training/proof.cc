@@ -28,6 +28,12 @@ TrainingProof::TrainingProof(const partitioner::Model& model, const partitioner:
                 "it has no backward and no update, so nothing would be learnt; choose gpipe, "
                 "1f1b or a file with B and U",
                 "schedule " + schedule.name);
+  if (trains() && schedule.updates_within() && options.optimizer.most_norm > 0)
+    throw Error(
+        ErrorCode::kUsage,
+        "its updates wait for nobody, and to clip a gradient takes the norm of all of them: "
+        "leave --clip-norm out, or choose a schedule that updates at the step's end",
+        "schedule " + schedule.name);
   verdict_ = proved(schedule, parts_of(schedule));
   prove_evaluation();
   alike_ = verdict_.peak_bytes;
