@@ -200,13 +200,48 @@ TEST(PipeDream2BW, NeedsAsManyMicroBatchesAsAStageIsAhead) {
               testing::ThrowsMessage<Error>(HasSubstr("needs 5 micro-batches")));
 }
 
-TEST(Endless, NoPlanRunsThem) {
+// ---- steps
+
+TEST(Endless, AStepHasWholePeriodsAndDrains) {
+  const Schedule endless = made("pipedream", 2, 2);
+  EXPECT_EQ(step_of(endless, 6), unrolled(endless, 3));
+  EXPECT_THAT([&] { step_of(endless, 5); },
+              testing::ThrowsMessage<Error>(HasSubstr("have 2 micro-batches, which make no step")));
+  const Schedule ends = gpipe(chain_of_shape("gpipe", 2), 4);
+  EXPECT_EQ(step_of(ends, 4), ends);
+}
+
+// A period is as short as it may be: of three stages two micro-batches, or the next number that
+// goes up in the step's.
+TEST(Endless, AStepOfABuiltInOneHasAsManyPeriodsAsThereMayBe) {
+  const auto updates_of = [](int micro_batches) {
+    std::vector<int> updates;
+    for (const Action& action :
+         make_step("pipedream-2bw", chain_of_shape("pipedream-2bw", 3), micro_batches).rows[0])
+      if (action.kind == ActionKind::kUpdate) updates.push_back(action.micro_batch);
+    return updates;
+  };
+  EXPECT_THAT(updates_of(8), testing::ElementsAre(1, 3, 5, 7));
+  EXPECT_THAT(updates_of(9), testing::ElementsAre(2, 5, 8));
+  EXPECT_THAT(updates_of(7), testing::ElementsAre(6));
+  EXPECT_THAT([&] { updates_of(1); }, testing::ThrowsMessage<Error>(HasSubstr("needs 2")));
+}
+
+TEST(Endless, RunsAsItsStepsAlone) {
   EXPECT_THAT(why_it_cannot_run(made("pipedream", 2, 2)),
               testing::Optional(HasSubstr("goes on for ever")));
-  EXPECT_THAT(why_it_cannot_run(one_worker("row 0: 0F0 0B0 0U0 0F1@0 0B1 0U1\n")),
-              testing::Optional(HasSubstr("0U0 is before the step's end")));
-  EXPECT_THAT([] { in_flight_of("ampnet"); },
-              testing::ThrowsMessage<Error>(HasSubstr("schedule ampnet cannot be planned for")));
+  EXPECT_EQ(why_it_cannot_run(step_of(made("pipedream", 2, 2), 4)), std::nullopt);
+}
+
+// What the planner asks: an update for each micro-batch, and versions that wait for gradients.
+TEST(Endless, IsInFlightAsItsStepsAre) {
+  const auto flights = in_flight_of("pipedream")->of(chain_of_shape("pipedream", 3), 6);
+  ASSERT_EQ(flights.size(), 3U);
+  for (int stage = 0; stage < 3; ++stage) {
+    EXPECT_EQ(flights[static_cast<size_t>(stage)].kept, 3 - stage);
+    EXPECT_EQ(flights[static_cast<size_t>(stage)].versions, 3 - stage);
+  }
+  EXPECT_EQ(in_flight_of("gpipe")->of(chain_of_shape("gpipe", 3), 6)[0].versions, 0);
 }
 
 }  // namespace

@@ -143,13 +143,15 @@ Schedule parse(const std::string& text) {
 }
 
 TEST(Verify, RefusesWhatARunWouldNotExecute) {
-  for (const std::string word : {"0OFFLOAD0 0RELOAD0", "0F0@-1"}) {
-    const std::string first = word == "0F0@-1" ? "" : "0F0 ";
-    EXPECT_THAT(why_it_cannot_run(parse("workers 1\nmicro-batches 1\nstage 0 on 0\nrow 0: " +
-                                        first + word + " 0B0 0U\n")),
-                testing::Optional(HasSubstr("no plan runs it")))
-        << word;
-  }
+  const auto why = [](const std::string& row) {
+    return why_it_cannot_run(
+        parse("workers 1\nmicro-batches 2\nstage 0 on 0\nstage 1 on 0\nrow 0: " + row));
+  };
+  EXPECT_THAT(why("0F0 0OFFLOAD0 0RELOAD0 0B0 0U\n"),
+              testing::Optional(HasSubstr("0OFFLOAD0: it can be proved")));
+  EXPECT_THAT(why("0F0 1F0 1B0 1U0 0B0 0U\n"),
+              testing::Optional(HasSubstr("0U names no micro-batch, as other updates do")));
+  EXPECT_EQ(why("0F0 1F0 1B0 1U0 0B0@0 0U0\n"), std::nullopt);
 }
 
 // What is recomputed is kept anew; what is offloaded is back before it is needed.
