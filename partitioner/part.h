@@ -8,7 +8,7 @@
 // here and sends this part's share of the step vector, `conclude` (of one part of the plan) sums
 // those and sends the result, `update` updates and publishes where the result lets it, `fetch`
 // receives what other homes published. A schedule's action runs one list for one micro-batch; U
-// runs the last five, where it comes after REDUCE_GRAD the last four. Of a stage that updates within
+// runs the last five, where it comes after REDUCE_GRAD the last four. Where a stage updates within
 // the step, U runs `apply`, which waits for no other part, and what is left of those five says at
 // the step's end what the step came to.
 //

@@ -24,9 +24,9 @@ namespace kerf::schedmp {
 // taken together at its end, where the last of them stands, so that no part of a worker waits for
 // what another of its parts has yet to send: all reduce, the root of the step vector concludes, all
 // update, all fetch. Nothing of a stage stands behind its update, so that no sum is another for it.
-// An update that names a micro-batch waits for nobody: it is taken where it stands, and what is left
-// of the stage's lists at the row's end. A forward that the row recomputes keeps what its stage was
-// sent alone.
+// An update that names a micro-batch waits for nobody: it is taken where it stands, and what is
+// left of the stage's lists at the row's end. A forward that the row recomputes keeps what its
+// stage was sent alone.
 struct ListRun {
   Action action;
   partitioner::InstructionList partitioner::Part::*list = nullptr;

@@ -18,13 +18,14 @@ inline constexpr size_t kMaxText = size_t{64} << 20;    // of a schedule's file,
 inline constexpr size_t kMostPlan = size_t{256} << 20;  // of a plan's, written or read
 
 bool is_built_in(const std::string& schedule);
-// A built-in schedule or one from a file, for a step of so many micro-batches. Throws Error{kUsage} where it is neither, and where
-// --workers or --micro-batches contradict a file's.
+// A built-in schedule or one from a file, for a step of so many micro-batches. Throws Error{kUsage}
+// where it is neither, and where --workers or --micro-batches contradict a file's.
 schedmp::Schedule find_schedule(const PlanFlags& flags, const std::string& name,
                                 const schedmp::Pipeline& pipeline, int micro_batches);
 // Where the flags name a file: what a step of it is.
 std::optional<schedmp::Schedule> schedule_in_file(const PlanFlags& flags);
-// What a file has: a schedule, of an endless one its periods, and where it is PyTorch's what PyTorch says. Throws as above.
+// What a file has: a schedule, which may be endless, and where it is PyTorch's what PyTorch says.
+// Throws as above.
 struct ScheduleFile {
   schedmp::Schedule schedule;
   std::optional<schedmp::TorchCsv> torch;

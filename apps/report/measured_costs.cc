@@ -92,31 +92,43 @@ std::vector<Message> messages_between_workers(const std::vector<StepSpans>& step
 
 // What a message takes from one worker to another: the median of those that were waited for. Where
 // none was, they lay there until they were taken, and the one that lay shortest says most.
-double transfer_one_way(const std::vector<Message>& messages) {
+struct OneWay {
+  double seconds = 0;
+  bool awaited = false;
+};
+OneWay one_way(const std::vector<Message>& messages) {
   std::vector<double> awaited;
   double least = messages.front().seconds();
   for (const Message& each : messages) {
     if (each.awaited()) awaited.push_back(each.seconds());
     least = std::min(least, each.seconds());
   }
-  return awaited.empty() ? least : median(std::move(awaited));
+  if (awaited.empty()) return {least, false};
+  return {median(std::move(awaited)), true};
 }
 
 // Clocks of two workers are aligned to some tens of microseconds: what one direction gains by that
-// the other loses.
+// the other loses, so that both together are right. Of what lay there that is the most it can be.
+OneWay both_ways(const OneWay& there, const OneWay& back) {
+  for (const OneWay* way : {&there, &back})
+    if (there.awaited != back.awaited && way->awaited && way->seconds > 0) return *way;
+  return {(there.seconds + back.seconds) / 2, there.awaited || back.awaited};
+}
+
 double transfer_of(const std::vector<StepSpans>& steps) {
   std::map<std::pair<int, int>, std::vector<Message>> ways;  // by sender and receiver
   for (const Message& each : messages_between_workers(steps))
     ways[{each.from, each.to}].push_back(each);
-  std::vector<double> pairs;
+  std::vector<double> awaited, others;
   for (const auto& [way, there] : ways) {
     const auto back = ways.find({way.second, way.first});
-    if (back == ways.end())
-      pairs.push_back(transfer_one_way(there));
-    else if (way.first < way.second)
-      pairs.push_back((transfer_one_way(there) + transfer_one_way(back->second)) / 2);
+    if (back != ways.end() && way.second < way.first) continue;  // the other way has both
+    const OneWay pair =
+        back == ways.end() ? one_way(there) : both_ways(one_way(there), one_way(back->second));
+    (pair.awaited ? awaited : others).push_back(pair.seconds);
   }
-  return std::max(0.0, median(std::move(pairs)));
+  if (!awaited.empty()) return std::max(0.0, median(std::move(awaited)));
+  return others.empty() ? 0 : std::max(0.0, *std::min_element(others.begin(), others.end()));
 }
 
 }  // namespace

@@ -219,7 +219,7 @@ class Perceptron {
       }
   }
 
-  // The gradient of the layer's outputs before their ReLU is kept for W; that of its inputs goes on.
+  // The gradient of the outputs before their ReLU is kept for W; that of the inputs goes on.
   void back(size_t l, size_t mb, const Layer& layer) {
     if (l + 1 == layers_.size()) gradients_[mb][l] = of_loss(mb);
     const Matrix& given = gradients_[mb][l];

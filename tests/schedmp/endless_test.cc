@@ -215,9 +215,10 @@ TEST(Endless, AStepHasWholePeriodsAndDrains) {
 // goes up in the step's.
 TEST(Endless, AStepOfABuiltInOneHasAsManyPeriodsAsThereMayBe) {
   const auto updates_of = [](int micro_batches) {
+    const Schedule step =
+        make_step("pipedream-2bw", chain_of_shape("pipedream-2bw", 3), micro_batches);
     std::vector<int> updates;
-    for (const Action& action :
-         make_step("pipedream-2bw", chain_of_shape("pipedream-2bw", 3), micro_batches).rows[0])
+    for (const Action& action : step.rows[0])
       if (action.kind == ActionKind::kUpdate) updates.push_back(action.micro_batch);
     return updates;
   };
