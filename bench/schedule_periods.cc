@@ -107,7 +107,7 @@ struct Run {
   explicit Run(Flags given)
       : flags(std::move(given)),
         pipeline(schedmp::chain_of_shape(flags.schedule, flags.workers)),
-        schedule(schedmp::make_schedule(flags.schedule, pipeline, flags.micro_batches)),
+        schedule(schedmp::make_step(flags.schedule, pipeline, flags.micro_batches)),
         model(tests::layers(schedule.stages())),
         setting(setting_for(schedule, pipeline)),
         plan(tests::plan_of_layers(model, schedule, setting)) {

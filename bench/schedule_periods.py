@@ -23,7 +23,8 @@ from turns import KERF, answer
 BENCH = str(pathlib.Path(KERF).parent.parent / "bench/schedule_periods")
 GOAL = 0.03
 MOST_LOAD = 0.05
-SLEEPING = ("gpipe", "1f1b", "naive", "zb-h1", "zb-h2", "interleaved", "looped-bfs", "zbv", "v-half", "v-min", "dualpipe-v", "hanayo", "chimera", "dualpipe")
+SLEEPING = ("gpipe", "1f1b", "naive", "zb-h1", "zb-h2", "interleaved", "looped-bfs", "zbv", "v-half", "v-min", "dualpipe-v", "hanayo", "chimera", "dualpipe",
+            "pipedream", "pipedream-2bw", "ampnet")
 
 
 def processor_seconds(stat):

@@ -25,6 +25,7 @@ struct PlanRequest {
   int micro_batches = 8;
   std::string schedule = "1f1b";
   bool trains = true;             // whether the schedule has gradients: else they cost nothing
+  bool updates_within = false;    // whether it updates within the step: no part shares a weight
   std::optional<int64_t> memory;  // bytes per worker
   Minimise minimise = Minimise::kTime;
   Setting setting;

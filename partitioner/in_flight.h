@@ -35,6 +35,8 @@ class InFlight {
   virtual bool splits() const { return false; }
   // Whether the schedule has gradients, or forward passes alone.
   virtual bool trains() const { return true; }
+  // Whether it updates weights within the step.
+  virtual bool updates_within() const { return false; }
 };
 
 // By stage, for LowerOptions.

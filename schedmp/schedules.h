@@ -97,7 +97,8 @@ Pipeline with_replicas_of(const std::string& name, Pipeline pipeline);
 Schedule make_schedule(const std::string& name, const Pipeline& pipeline, int micro_batches,
                        const ActionCosts& costs = {}, int64_t most_actions = kMostActions);
 // For a step of so many micro-batches (step_of): an endless schedule's period has as few of them as
-// it may and as go up in the step's, which are as many as its first stage is ahead.
+// it may, which are as many as its first stage is ahead, and as go up in the step's. Throws
+// Error{kUsage} where that leaves a step of several one update.
 Schedule make_step(const std::string& name, const Pipeline& pipeline, int micro_batches);
 // For a step of the plan.
 Schedule make_schedule(const std::string& name, const partitioner::Model& model,

@@ -26,6 +26,8 @@ size_t number_of(int64_t samples, const std::vector<int64_t>& sizes) {
   return samples == sizes.front() ? 0 : 1;
 }
 constexpr size_t kSizes = 2;
+// Of its weights, what an update is worth: each copy reads and writes them once.
+constexpr double kUpdateCopies = 2.5;
 
 // What takes or gives time, in the order in which a worker comes to it.
 struct TimedEvent {
@@ -67,6 +69,16 @@ class Stopwatch : public Machine {
   void receive(const Site& site, const Instruction& i) override {
     events.push_back({TimedEvent::Kind::kReceive, 0, i.route, site.micro_batch});
     copy(site, i);
+  }
+  // One at the step's end is not priced; those within it are many. It reads gradient, weights and a
+  // state, and writes the latter two; what older gradients read is copied first.
+  void update(const Site& site, const Instruction& i) override {
+    const Part& part = *parts_[site.part];
+    if (!part.updates_within()) return;
+    const auto bytes = static_cast<double>(part.locals[static_cast<size_t>(i.local)].bytes(0));
+    const double copies = kUpdateCopies + (part.versions > 1 ? 1 : 0);
+    events.push_back({TimedEvent::Kind::kCopy,
+                      partitioner::copy_seconds(speed_, copies * bytes) / times_as_fast_});
   }
   void copy(const Site& site, const Instruction& i) override {
     if (i.moves.empty()) return;

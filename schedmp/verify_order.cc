@@ -199,7 +199,8 @@ std::optional<std::string> why_it_cannot_run(const Schedule& schedule) {
       const std::string where = kerf::format("worker {}: {}", worker, to_string(action));
       if (action.kind > ActionKind::kRecompute) return told(where);
       if (within && is_of_updates(action.kind) && action.micro_batch < 0)
-        return told(where + " names no micro-batch, as other updates do");
+        return kerf::format("{} names no micro-batch, as other updates do: write {}{}", where,
+                            to_string(action), schedule.micro_batches - 1);
     }
   return std::nullopt;
 }

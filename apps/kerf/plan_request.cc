@@ -50,8 +50,8 @@ void check_automatic(const PlanFlags& flags) {
                  schedule, schedmp::replicas_of(schedule)));
   require(
       !schedmp::is_endless(schedule), "--cut",
-      format("it prices weights that several parts share, and under schedule {} none does; give "
-             "--cut layer",
+      format("it looks at cuts by sample too, whose weights several workers share, and schedule {} "
+             "updates them within the step; give --cut layer",
              schedule));
   require(flags.objective.value_or("time") == "time", "--objective",
           "--cut auto takes the plan of the shortest step; leave the flag out");
@@ -105,7 +105,9 @@ void take_step(const PlanFlags& flags, const std::optional<schedmp::Schedule>& f
                                : flags.micro_batches.value_or(static_cast<int>(
                                      std::min(request.batch, kDefaultMicroBatches)));
   request.schedule = flags.schedule.value_or(flags.default_schedule);
-  request.trains = in_flight_of(flags, request.schedule)->trains();
+  const auto in_flight = in_flight_of(flags, request.schedule);
+  request.trains = in_flight->trains();
+  request.updates_within = in_flight->updates_within();
 }
 
 void take_setting(const PlanFlags& flags, Planned& planned, PlanRequest& request) {

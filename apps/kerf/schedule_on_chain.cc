@@ -50,6 +50,12 @@ void take_file(const ScheduleFlags& flags, ExaminedSchedule& examined) {
   require(!flags.chunks, "--chunks",
           "a schedule's file says which stages a worker has; leave it out");
   ScheduleFile file = read_schedule_file(flags.plan, flags.name());
+  const int own = file.schedule.micro_batches;
+  require(
+      flags.plan.micro_batches.value_or(own) == own, "--micro-batches",
+      format("a period of {} has {}, and a step of several periods is a plan's: give --model or "
+             "--plan, or leave it out",
+             flags.name(), plural(own, "micro-batch")));
   examined.record.schedule = std::move(file.schedule);
   examined.torch = std::move(file.torch);
   if (examined.torch && schedmp::has_transfers(*examined.torch))
@@ -122,7 +128,10 @@ ExaminedSchedule examine_chain(const ScheduleFlags& flags) {
   record.graph = partitioner::chain_of_stages(record.schedule.stages());
   prove(flags, examined);
   if (!record.found) take_devices(flags.costs, record.schedule.workers(), record.costs);
-  if (record.schedule.endless()) show_periods(flags, examined);
+  if (record.schedule.endless())
+    show_periods(flags, examined);
+  else if (record.problems.empty() && !examined.is_too_long() && record.schedule.updates_within())
+    record.versions = schedmp::versions_of(record.schedule);
   return examined;
 }
 

@@ -103,7 +103,7 @@ struct RunRecord {
   std::vector<std::optional<double>> gradient_norms;
   std::vector<double> learning_rates;
   std::string optimizer;         // and all that its updates go by, for people
-  std::vector<Skipped> skipped;  // steps that updated nothing
+  std::vector<Skipped> skipped;  // steps that were not finite, and updated nothing from there on
   std::vector<Evaluation> evaluations;
   // Of a training: whether its sums are in the order of every other schedule's; empty in older
   // records. Cuts within operators round in ways of their own.

@@ -244,7 +244,7 @@ Groups HybridCut::by_feature(const PlanRequest& request) {
 
 Groups HybridCut::by_either_way(const PlanRequest& request) {
   Groups features = by_feature(request);
-  if (request.is_capped() || !request.pairs) return features;
+  if (request.is_capped() || request.updates_within || !request.pairs) return features;
   Groups either = best_boundaries(prices_, features, false);
   const bool cheaper =
       dearest_of(prices_, either) < dearest_of(prices_, features) * (1 - kWorthAnotherWay);

@@ -24,8 +24,9 @@ class HybridCut {
 
  private:
   Groups by_feature(const PlanRequest& request);
-  // Each group in the cheaper way; all by feature where there is a cap, for by sample each member
-  // has all weights, and without pairs, for then every product is divided by its outputs.
+  // Each group in the cheaper way; all by feature where there is a cap, or no weight may be shared,
+  // for by sample each member has all weights, and without pairs, for then every product is divided
+  // by its outputs.
   Groups by_either_way(const PlanRequest& request);
   std::vector<Rewrite> rewrites_for(const PlanRequest& request, const Groups& groups) const;
 

@@ -94,17 +94,13 @@ class OfRows final : public partitioner::InFlight {
   }
   bool splits() const override { return splits_; }
   bool trains() const override { return trains_; }
+  bool updates_within() const override { return schedule_.endless() || schedule_.updates_within(); }
 
  private:
   Schedule schedule_;
   bool splits_;
   bool trains_;
 };
-
-[[noreturn]] void refuse_plan(const std::string& schedule, const std::string& why) {
-  throw Error(ErrorCode::kUsage,
-              kerf::format("schedule {} cannot be planned for: {}", schedule, why));
-}
 
 class OfName final : public partitioner::InFlight {
  public:
@@ -116,6 +112,7 @@ class OfName final : public partitioner::InFlight {
   }
   bool splits() const override { return splits_; }
   bool trains() const override { return trains_; }
+  bool updates_within() const override { return is_endless(name_); }
 
  private:
   std::string name_;
@@ -126,15 +123,13 @@ class OfName final : public partitioner::InFlight {
 }  // namespace
 
 std::unique_ptr<partitioner::InFlight> in_flight_of(const std::string& schedule) {
-  // Two workers are what the smallest of every schedule has.
-  const Schedule smallest = make_step(schedule, chain_of_shape(schedule, 2), 1);
-  if (const auto why = why_it_cannot_run(smallest)) refuse_plan(schedule, *why);
   return std::make_unique<OfName>(schedule);
 }
 
 std::unique_ptr<partitioner::InFlight> in_flight_of(const Schedule& schedule) {
   if (const auto why = why_it_cannot_run(step_of(schedule, schedule.micro_batches)))
-    refuse_plan(schedule.name, *why);
+    throw Error(ErrorCode::kUsage,
+                kerf::format("schedule {} cannot be planned for: {}", schedule.name, *why));
   return std::make_unique<OfRows>(schedule);
 }
 

@@ -194,13 +194,32 @@ Schedule make_schedule(const std::string& name, const Pipeline& given, int micro
   return entry.make(pipeline, micro_batches, costs);
 }
 
+namespace {
+
+int64_t updates_in(const std::vector<Action>& row) {
+  return std::count_if(row.begin(), row.end(),
+                       [](const Action& action) { return action.kind == ActionKind::kUpdate; });
+}
+
+}  // namespace
+
 Schedule make_step(const std::string& name, const Pipeline& pipeline, int micro_batches) {
   if (!is_endless(name)) return make_schedule(name, pipeline, micro_batches);
   const std::vector<int> hops = hops_to_the_end(pipeline);
   int period = hops.empty() ? 1 : std::max(1, *std::max_element(hops.begin(), hops.end()));
+  const int least = period;
   while (period < micro_batches && micro_batches % period != 0) ++period;
-  return step_of(make_schedule(name, pipeline, std::min(period, std::max(micro_batches, 1))),
-                 micro_batches);
+  const Schedule endless =
+      make_schedule(name, pipeline, std::min(period, std::max(micro_batches, 1)));
+  Schedule step = step_of(endless, micro_batches);
+  if (micro_batches > 1 && !step.rows.empty() && updates_in(step.rows[0]) == 1)
+    throw Error(ErrorCode::kUsage,
+                kerf::format("its first stage is {} ahead and {} micro-batches make one period, so "
+                             "that a step had one update at its end, as 1f1b's; use {} or a "
+                             "multiple of it as --micro-batches",
+                             least, micro_batches, 2 * least),
+                kerf::format("schedule {}", name));
+  return step;
 }
 
 Schedule make_schedule(const std::string& name, const partitioner::Model& model,

@@ -130,7 +130,7 @@ class Executor final : private Machine {
     int end = 0;
   };
   MicroBatches taken_now() const;
-  // What the instruction takes the loss for the mean over.
+  // What the loss is the mean over, as the instruction reads it.
   int64_t rows_of_loss(const Site& site, const Instruction& instruction) const;
   // What the step says of itself, on its way to the host: of training, where a part of this worker
   // concludes it. Then, on the host.

@@ -55,10 +55,10 @@ void Executor::measure(const Site& site, const Instruction& instruction) {
 
 void Executor::begin_update() {
   const int stage = now_->action.stage;
-  const int64_t before = data_.step * current_->updates.at(stage);
-  parameters_.set_pace({data_.learning_rate, before + now_->update + 1});
+  const int updates = current_->updates.at(stage);
+  parameters_.set_pace({data_.learning_rate, data_.step * updates + now_->update + 1});
   for (size_t p = 0; p < current_->parts.size(); ++p)
-    if (current_->parts[p]->stage == stage) parameters_.keep_version(p);
+    if (current_->parts[p]->stage == stage) parameters_.keep_version(p, now_->update + 1 < updates);
 }
 
 Executor::MicroBatches Executor::taken_now() const {
@@ -66,7 +66,8 @@ Executor::MicroBatches Executor::taken_now() const {
   return {now_->first, now_->action.micro_batch + 1};
 }
 
-// The loss is the mean over the step, and what a gradient is of that over its update.
+// The loss is the mean over the step, and what a gradient is of that over the update that takes it
+// where the loss is.
 int64_t Executor::rows_of_loss(const Site& site, const Instruction& instruction) const {
   const auto all = static_cast<int64_t>(data_.rows.size());
   const auto takers = current_->takers.find(part(site).stage);
@@ -94,7 +95,10 @@ ops::StepSays Executor::says(const Site& site) const {
   return {result + StepVector::kCause, result + StepVector::kSquaredNorm};
 }
 
+// Where no micro-batch that it takes has a row, as at the end of an epoch, there is no update.
 void Executor::update(const Site& site, const Instruction& instruction) {
+  const MicroBatches taken = taken_now();
+  if (first(taken.end) == first(taken.first)) return;
   step_trace_.works();
   parameters_.update(site.part, instruction.local, view(site, instruction.other), says(site));
 }

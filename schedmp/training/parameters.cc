@@ -214,8 +214,9 @@ const TensorView& Parameters::view(size_t part, int local, int behind) const {
   return older[static_cast<size_t>(updates_[part] - behind) % older.size()];
 }
 
-void Parameters::keep_version(size_t part) {
+void Parameters::keep_version(size_t part, bool is_read) {
   const auto number = static_cast<size_t>(updates_[part]++);
+  if (!is_read) return;
   for (size_t local = 0; local < older_[part].size(); ++local) {
     const std::vector<TensorView>& older = older_[part][local];
     if (older.empty() || views_[part][local].bytes() == 0) continue;

@@ -47,8 +47,9 @@ class Parameters {
   void changed() { ++version_; }
   // Of a step that updates within it: versions count from here.
   void begin_step() { std::fill(updates_.begin(), updates_.end(), 0); }
-  // Before an update of a part's weights that is no step's last: what they are becomes a version.
-  void keep_version(size_t part);
+  // Before an update of a part's weights within the step: what they are becomes a version, if
+  // anything may yet read it.
+  void keep_version(size_t part, bool is_read);
   // Of the updates from now on.
   void set_pace(const ops::Pace& pace);
   // Unless the step says that it is not finite by then.

@@ -178,8 +178,10 @@ struct Training::SchedulerHalf {
                   options.dataset);
     throw Error(ErrorCode::kUsage,
                 kerf::format("{} is no longer a finite number; a smaller --lr may help ({} from "
-                             "this one on, nothing was updated)",
-                             first.skipped, plural(in_a_row, "step")),
+                             "this one on, {})",
+                             first.skipped, plural(in_a_row, "step"),
+                             schedule.updates_within() ? "where updates behind it were left out"
+                                                       : "nothing was updated"),
                 kerf::format("{}, step {}", where, first.step));
   }
 

@@ -65,8 +65,8 @@ struct StepRecord {
   double loss = 0;  // mean over the rows
   int64_t correct = 0;
   double gradient_norm = 0;  // of all parameters' together
-  // What was not finite first, "the gradient of fc1.weight": then nothing was updated. Empty: all
-  // was.
+  // What was not finite first, "the gradient of fc1.weight": then nothing was updated, or within
+  // the step nothing behind it. Empty: all was.
   std::string skipped = {};
   double learning_rate = 0;
   int64_t end_ns = 0;  // when the first worker was done with it, on its own clock

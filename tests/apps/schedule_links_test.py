@@ -177,6 +177,64 @@ class PyTorchsOrder(KerfTest):
             self.assertAlmostEqual(one, other, 5)
 
 
+ENDLESS = """kerf-schedule 1
+name mine
+workers 2
+micro-batches 2
+stage 0 on 0
+stage 1 on 1
+prologue 0: 0F0
+steady 0: 0F1 0B0 0U0 0F2 0B1 0U1
+prologue 1:
+steady 1: 1F0 1B0 1U0 1F1 1B1 1U1
+"""
+
+
+class Asynchronous(KerfTest):
+    def test_a_file_of_periods_trains_by_steps_of_them(self):
+        file = self.folder / "mine.txt"
+        file.write_text(ENDLESS)
+        common = ("mlp", "--data", "synthetic:70x784x10", "--batch", 32, "--micro-batches", 6, "--epochs", 2, "--workers", 2, "--seed", 3)
+        mine = self.train(*common, "--schedule", file, out="mine")
+        self.assertEqual((mine["same_bits"], mine["staleness"]), (False, [1, 0]))
+        self.assertEqual(mine["predicted"], mine["counted"])
+        self.assertEqual(mine["losses"], self.train(*common, "--schedule", "pipedream", out="named")["losses"])
+        plan = self.folder / "plan.json"
+        planned = run("plan", "mlp", "--batch", 32, "--micro-batches", 6, "--workers", 2, "--schedule", file, "--out", plan)
+        self.assertEqual(planned.returncode, 0, planned.stderr)
+        again = self.train("--plan", plan, "--data", "synthetic:70x784x10", "--epochs", 2, "--seed", 3, out="planned")
+        self.assertEqual(again["losses"], mine["losses"])
+        answer = run("eval", "--plan", plan, "--weights", self.folder / "mine/weights.safetensors", "--data", "synthetic:70x784x10", "--json")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        self.assertEqual(json.loads(answer.stdout)["correct"], mine["evaluations"][-1]["correct"])
+
+    def test_steps_that_periods_do_not_make_are_refused(self):
+        file = self.folder / "mine.txt"
+        file.write_text(ENDLESS)
+        for command in (("train", "mlp", "--data", "synthetic"), ("plan", "mlp")):
+            answer = run(*command, "--schedule", file, "--micro-batches", 7)
+            self.assert_one_error(answer, "--micro-batches", "periods have 2 micro-batches, which make no step of 7", code=2)
+        self.assert_one_error(run("schedule", file, "--micro-batches", 6), "--micro-batches", "--model", code=2)
+        answer = run("plan", "mlp", "--schedule", "pipedream-2bw", "--workers", 4, "--micro-batches", 7)
+        self.assert_one_error(answer, "had one update at its end", "use 6 or a multiple", code=2)
+
+    def test_what_several_workers_would_have_to_wait_for_is_refused(self):
+        common = ("train", "lenet5", "--data", "synthetic", "--workers", 2, "--schedule", "pipedream")
+        self.assert_one_error(run(*common, "--cut", "batch"), "is shared by parts 0 and 1", "choose a cut", code=2)
+        self.assert_one_error(run(*common, "--cut", "auto"), "--cut", "give --cut layer", code=2)
+        self.assert_one_error(run(*common, "--clip-norm", 1), "--clip-norm", code=2)
+
+    def test_versions_are_told_of_a_text_with_and_without_a_model(self):
+        file = self.folder / "mine.txt"
+        file.write_text(ENDLESS)
+        self.assertEqual(report(file)["staleness"], [1, 0])
+        looked = report(file, "--model", "mlp", "--batch", 32, "--micro-batches", 4)
+        self.assertEqual((looked["staleness"], looked["versions"], looked["verified"]), ([1, 0], [2, 1], True))
+        within = self.folder / "within.txt"
+        within.write_text("kerf-schedule 1\nname w\nworkers 1\nmicro-batches 2\nstage 0 on 0\nrow 0: 0F0 0F1 0B0 0U0 0B1 0U1\n")
+        self.assertEqual((report(within)["staleness"], report(within)["versions"]), ([1], [2]))
+
+
 class Replicas(KerfTest):
     def test_train_both_ways(self):
         folder = self.folder / "run"

@@ -102,6 +102,7 @@ Plan plan_of(const Model& model, const Case& c) {
   } else {
     in_flight = in_flight_of(c.schedule);
   }
+  request.updates_within = in_flight->updates_within();
   Plan plan = std::get<Plan>(partitioner::make_plan(model, request, *in_flight));
   const Schedule schedule = schedule_of(c, model, plan);
   if (schedule.replicas > 1)

@@ -149,8 +149,9 @@ TEST(Verify, RefusesWhatARunWouldNotExecute) {
   };
   EXPECT_THAT(why("0F0 0OFFLOAD0 0RELOAD0 0B0 0U\n"),
               testing::Optional(HasSubstr("0OFFLOAD0: it can be proved")));
-  EXPECT_THAT(why("0F0 1F0 1B0 1U0 0B0 0U\n"),
-              testing::Optional(HasSubstr("0U names no micro-batch, as other updates do")));
+  EXPECT_THAT(
+      why("0F0 1F0 1B0 1U0 0B0 0U\n"),
+      testing::Optional(HasSubstr("0U names no micro-batch, as other updates do: write 0U1")));
   EXPECT_EQ(why("0F0 1F0 1B0 1U0 0B0@0 0U0\n"), std::nullopt);
 }
 
