@@ -54,6 +54,7 @@ void Executor::measure(const Site& site, const Instruction& instruction) {
 }
 
 void Executor::begin_update() {
+  step_trace_.works();
   const int stage = now_->action.stage;
   const int updates = current_->updates.at(stage);
   parameters_.set_pace({data_.learning_rate, data_.step * updates + now_->update + 1});
