@@ -58,7 +58,8 @@ std::string chunks_text(const Shape& shape);  // "2 stages", "an even number of 
 bool allows(const Shape& shape, int chunks);
 
 // micro_batches >= 1. O(actions), and 1F1B O((stages + edges) (stages + micro_batches)) where
-// workers have several stages. Costs are of the actions, where what is idle depends on them. Throw
+// workers have several stages. Costs are of the actions, where what is idle depends on them; those
+// that go there and back with I and W apart have their rows fitted to them (fitted_rows.h). Throw
 // Error{kUsage} where the pipeline is none of their shape.
 Schedule forward_only(const Pipeline& pipeline, int micro_batches);
 Schedule naive(const Pipeline& pipeline, int micro_batches);

@@ -5,6 +5,7 @@
 
 #include "runtime/error.h"
 #include "schedmp/schedules.h"
+#include "schedmp/schedules/fitted_rows.h"
 
 namespace kerf::schedmp {
 
@@ -167,6 +168,18 @@ Pipeline with_replicas_of(const std::string& name, Pipeline pipeline) {
   return pipeline;
 }
 
+namespace {
+
+// What stages that go there and back are made for.
+bool are_of_one_length(const ActionCosts& costs) {
+  const StageCosts& all = costs.others;
+  return costs.stages.empty() && costs.speeds.empty() && costs.links.empty() &&
+         costs.transfer == 0 && all.forward == all.input_gradient &&
+         all.forward == all.weight_gradient;
+}
+
+}  // namespace
+
 Schedule make_schedule(const std::string& name, const Pipeline& given, int micro_batches,
                        const ActionCosts& costs, int64_t most_actions) {
   const Entry& entry = find_entry(name);
@@ -191,7 +204,9 @@ Schedule make_schedule(const std::string& name, const Pipeline& given, int micro
                 kerf::format("{} micro-batches of {} stages and their groups are more than {} "
                              "actions; use fewer --micro-batches",
                              micro_batches, members, most_actions));
-  return entry.make(pipeline, micro_batches, costs);
+  Schedule made = entry.make(pipeline, micro_batches, costs);
+  const bool fits = entry.splits && entry.shape.placement == Placement::kThereAndBack;
+  return fits && !are_of_one_length(costs) ? fitted_rows(made, pipeline, costs) : made;
 }
 
 namespace {

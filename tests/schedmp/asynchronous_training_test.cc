@@ -456,6 +456,25 @@ TEST(AsynchronousRefusals, NameWhatWouldWaitForAnother) {
   expect_refused(clipped, "--clip-norm");
 }
 
+// A rate that explodes in the second step: its first updates are made, and none of what comes of
+// them.
+TEST(AsynchronousNumbers, ThatAreNotFiniteChangeNothing) {
+  Case c{.source = kDeep, .workers = 3, .schedule = "pipedream", .micro_batches = 6, .steps = 2};
+  c.optimizer = {.learning_rate = 0.01};
+  c.rates = {.kind = RateSchedule::Kind::kStep, .every = 1, .factor = 1e25};
+  const Answer answer = train(c);
+  EXPECT_FALSE(std::isfinite(answer.losses[1]));
+  float most = 0;
+  for (const NamedTensor& each : answer.weights) {
+    const auto* data = reinterpret_cast<const float*>(each.bytes.data());
+    for (int64_t i = 0; i < each.shape.elements(); ++i) {
+      ASSERT_TRUE(std::isfinite(data[i])) << each.name;
+      most = std::max(most, std::abs(data[i]));
+    }
+  }
+  EXPECT_GT(most, 1e15F);
+}
+
 TEST(AsynchronousNumbers, ThatAreNotFiniteEndTheRun) {
   Case c{.source = kDeep, .workers = 3, .schedule = "pipedream", .micro_batches = 4, .steps = 20};
   c.optimizer.learning_rate = 1e20;

@@ -5,13 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <tuple>
 
 #include "runtime/error.h"
 #include "schedmp/kept.h"
 #include "schedmp/staircase.h"
 #include "schedmp/verify.h"
 #include "tests/schedmp/named_schedules.h"
+#include "tests/schedmp/sorted_row.h"
 
 namespace kerf::schedmp {
 namespace {
@@ -19,13 +19,6 @@ namespace {
 using partitioner::chain_of_stages;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-std::vector<Action> sorted(std::vector<Action> row) {
-  std::sort(row.begin(), row.end(), [](const Action& a, const Action& b) {
-    return std::tuple(a.stage, a.kind, a.micro_batch) < std::tuple(b.stage, b.kind, b.micro_batch);
-  });
-  return row;
-}
 
 int most_of(const Schedule& schedule) {
   const std::vector<int> peaks = peak_activations(schedule);

@@ -35,7 +35,8 @@ TEST(Sweep, HasEveryCombinationInOrder) {
           EXPECT_EQ(std::tie(point.schedule, point.workers, point.micro_batches, point.costs),
                     std::tie(name, workers, micro_batches, costs));
           EXPECT_EQ(point.refused, "");
-          const Schedule schedule = tests::made(name, workers, micro_batches);
+          const Schedule schedule =
+              make_schedule(name, chain_of_shape(name, workers), micro_batches, sweep.costs[costs]);
           const Bubble alone =
               bubble(schedule, partitioner::chain_of_stages(schedule.stages()), sweep.costs[costs]);
           EXPECT_EQ(point.bubble.makespan, alone.makespan);
