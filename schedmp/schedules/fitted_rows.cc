@@ -23,6 +23,8 @@ namespace {
 // the gradients of inputs first or forwards first, and W where there is neither.
 enum class Rule : uint8_t { kFilled, kFilledWhereItFits, kGradientsFirst, kForwardsFirst };
 
+bool keeps_rows(Rule rule) { return rule == Rule::kFilled || rule == Rule::kFilledWhereItFits; }
+
 class FittedPlay {
  public:
   FittedPlay(const Schedule& schedule, const Pipeline& pipeline, const DistinctGroups& groups,
@@ -79,8 +81,7 @@ class FittedPlay {
       const auto [now, group] = moments_.top();
       moments_.pop();
       if (rows_[at(group)].free > now) continue;
-      const bool as_it_is = rule_ == Rule::kFilled || rule_ == Rule::kFilledWhereItFits;
-      if (const auto action = as_it_is ? next_of_row(group, now) : next_of_any(group, now))
+      if (const auto action = keeps_rows(rule_) ? next_of_row(group, now) : next_of_any(group, now))
         act(group, *action, now);
     }
   }
@@ -209,12 +210,12 @@ Schedule fitted_rows(const Schedule& schedule, const Pipeline& pipeline, const A
   const auto takes = [&](const Schedule& each) {
     return bubble(each, pipeline.graph, steady).makespan;
   };
-  std::vector<Rule> rules{Rule::kFilled, Rule::kFilledWhereItFits};
-  if (!has_backwards(schedule))
-    rules.insert(rules.end(), {Rule::kGradientsFirst, Rule::kForwardsFirst});
+  const bool apart = !has_backwards(schedule);
   Schedule best = schedule;
   double least = takes(schedule);
-  for (const Rule rule : rules) {
+  for (const Rule rule :
+       {Rule::kFilled, Rule::kFilledWhereItFits, Rule::kGradientsFirst, Rule::kForwardsFirst}) {
+    if (!apart && !keeps_rows(rule)) continue;
     const auto rows = FittedPlay(schedule, pipeline, groups, steady, rule).rows();
     if (!rows) continue;
     Schedule fitted = with_rows(schedule.name, pipeline, groups, schedule.micro_batches, *rows);

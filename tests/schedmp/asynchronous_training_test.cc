@@ -456,10 +456,9 @@ TEST(AsynchronousRefusals, NameWhatWouldWaitForAnother) {
   expect_refused(clipped, "--clip-norm");
 }
 
-// A rate that explodes in the second step: its first updates are made, and none of what comes of
-// them.
+// A rate that explodes in the second step: its first update is made, and none of what comes of it.
 TEST(AsynchronousNumbers, ThatAreNotFiniteChangeNothing) {
-  Case c{.source = kDeep, .workers = 3, .schedule = "pipedream", .micro_batches = 6, .steps = 2};
+  Case c{.source = kDeep, .schedule = "pipedream", .micro_batches = 6, .steps = 2};
   c.optimizer = {.learning_rate = 0.01};
   c.rates = {.kind = RateSchedule::Kind::kStep, .every = 1, .factor = 1e25};
   const Answer answer = train(c);
