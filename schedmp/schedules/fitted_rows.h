@@ -2,8 +2,8 @@
 // and messages that take nothing (after the heuristics of Qi et al. 2023, arXiv:2401.10241, section
 // 3.1, which do it for 1F1B's rows, and 2024, arXiv:2405.15362).
 //
-//   made for F = I = W       0F0 0F1 3F0 3I0 3W0 ..... 0I0 0W0       . it waits
-//   I takes longer           0F0 0F1 3F0 3I0 ..... 0I0 3W0 0W0       what others wait for goes first
+//   made for F = I = W   0F0 0F1 3F0 3I0 3W0 ..... 0I0 0W0      . it waits
+//   I takes longer       0F0 0F1 3F0 3I0 ..... 0I0 3W0 0W0      what others wait for goes first
 #pragma once
 
 #include "schedmp/schedules.h"
