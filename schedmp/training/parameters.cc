@@ -77,7 +77,17 @@ Parameters::Parameters(const partitioner::Model& model, std::vector<const partit
     lay_out(homes, 1, [&](const Tensor& at, const TensorView& view) {
       states_[at.part][static_cast<size_t>(at.local)].push_back(view);
     });
-  lay_out_versions();
+  const auto of_part = [&](size_t part) {
+    std::vector<Tensor> own = homes;
+    std::erase_if(own, [&](const Tensor& each) { return each.part != part; });
+    return own;
+  };
+  for (size_t part = 0; part < parts_.size(); ++part)
+    if (parts_[part]->versions > 1)
+      lay_out(of_part(part), parts_[part]->versions - 1,
+              [&](const Tensor& at, const TensorView& view) {
+                older_[part][static_cast<size_t>(at.local)] = view;
+              });
 }
 
 void Parameters::begin(const Tensor& at, uint64_t seed) {
@@ -193,35 +203,29 @@ void Parameters::lay_out_packed() {
   }
 }
 
-// Each part's own number of versions, beside the newest.
-void Parameters::lay_out_versions() {
-  for (size_t part = 0; part < parts_.size(); ++part)
-    for (int version = 1; version < parts_[part]->versions; ++version) {
-      std::vector<Tensor> trained = tensors([](const Local& local) { return local.trained; });
-      std::erase_if(trained, [&](const Tensor& each) { return each.part != part; });
-      lay_out(trained, 1, [&](const Tensor& at, const TensorView& view) {
-        older_[part][static_cast<size_t>(at.local)].push_back(view);
-      });
-    }
+TensorView Parameters::older(size_t part, int local, int number) const {
+  TensorView version = older_[part][static_cast<size_t>(local)];
+  version.data += static_cast<size_t>(number % (parts_[part]->versions - 1)) * stride_of(version);
+  return version;
 }
 
-const TensorView& Parameters::view(size_t part, int local, int behind) const {
-  const std::vector<TensorView>& older = older_[part][static_cast<size_t>(local)];
-  if (behind == 0 || older.empty()) return view(part, local);
-  KERF_CHECK(behind <= std::ssize(older) && behind <= updates_[part],
-             "weights of {} updates ago, after {}, where {} are kept", behind, updates_[part],
-             older.size());
-  return older[static_cast<size_t>(updates_[part] - behind) % older.size()];
+TensorView Parameters::view(size_t part, int local, int behind) const {
+  if (behind == 0 || !parts_[part]->locals[static_cast<size_t>(local)].trained)
+    return view(part, local);
+  KERF_CHECK(behind < parts_[part]->versions && behind <= updates_[part],
+             "weights of {} updates ago, after {}, where {} versions are kept", behind,
+             updates_[part], parts_[part]->versions);
+  return older(part, local, updates_[part] - behind);
 }
 
 void Parameters::keep_version(size_t part, bool is_read) {
-  const auto number = static_cast<size_t>(updates_[part]++);
-  if (!is_read) return;
-  for (size_t local = 0; local < older_[part].size(); ++local) {
-    const std::vector<TensorView>& older = older_[part][local];
-    if (older.empty() || views_[part][local].bytes() == 0) continue;
-    bench_.stream().copy(older[number % older.size()].data, views_[part][local].data,
-                         views_[part][local].bytes());
+  const int number = updates_[part]++;
+  if (!is_read || parts_[part]->versions < 2) return;
+  for (size_t i = 0; i < parts_[part]->locals.size(); ++i) {
+    const auto local = static_cast<int>(i);
+    const TensorView& newest = view(part, local);
+    if (parts_[part]->locals[i].trained && newest.bytes() > 0)
+      bench_.stream().copy(older(part, local, number).data, newest.data, newest.bytes());
   }
 }
 

@@ -31,7 +31,7 @@ class Parameters {
     return views_[part][static_cast<size_t>(local)];
   }
   // The same, so many updates of the part ago, as far as its stage keeps versions.
-  const ops::TensorView& view(size_t part, int local, int behind) const;
+  ops::TensorView view(size_t part, int local, int behind) const;
   // What a micro-batch says of a state, until the step's update.
   ops::TensorView statistics(size_t part, int local, int micro_batch) const {
     ops::TensorView one = view(part, local);
@@ -86,7 +86,8 @@ class Parameters {
   };
   Rows rows_within(const Tensor& at, const ops::Box& slice) const;
   void lay_out_packed();
-  void lay_out_versions();
+  // Where the part has what the newest version of that number is kept in, beside the newest.
+  ops::TensorView older(size_t part, int local, int number) const;
   // The initial contents.
   void begin(const Tensor& at, uint64_t seed);
   // What `read` gives of each slice of which the tensor has something: its bytes, which begin so
@@ -108,9 +109,9 @@ class Parameters {
   std::vector<runtime::Buffer> memory_;              // parameters, gradients, each state
   std::vector<std::vector<ops::TensorView>> views_;  // by part, by local
   std::vector<std::vector<std::vector<ops::TensorView>>> states_;  // by part, by local
-  std::vector<std::vector<std::vector<ops::TensorView>>> older_;   // likewise, turn by turn
-  std::vector<int> updates_;                                       // by part: of this step, so far
-  std::vector<std::vector<std::span<std::byte>>> packed_;          // by part, by call
+  std::vector<std::vector<ops::TensorView>> older_;  // by part, by local: the first of its versions
+  std::vector<int> updates_;                         // by part: of this step, so far
+  std::vector<std::vector<std::span<std::byte>>> packed_;  // by part, by call
   int64_t version_ = 1;
 };
 
