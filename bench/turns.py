@@ -40,11 +40,17 @@ def answer(command, cores="0", computing_threads=1):
     return json.loads(run.stdout)
 
 
-def in_turns(sides, rounds):
-    """By side what each round gave: `sides` are functions without arguments, in an order that turns with the round."""
+def in_turns(sides, rounds, beaten=lambda times: set()):
+    """By side what each round gave: `sides` are functions without arguments, in an order that turns with the round.
+
+    Those that `beaten` names by the first round's times are not run again.
+    """
     order = list(sides)
     times = {name: [] for name in order}
     for turn in range(rounds):
+        if turn == 1:
+            out = beaten(times)
+            order = [name for name in order if name not in out]
         first = turn % len(order)
         for name in order[first:] + order[:first]:
             times[name].append(sides[name]())

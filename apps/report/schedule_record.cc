@@ -84,9 +84,9 @@ std::string moments_text(const std::vector<schedmp::KeptPeak>& peaks,
   for (const schedmp::KeptPeak& peak : peaks) moments.push_back(peak.*moment);
   if (moments.size() > 16) {
     std::sort(moments.begin(), moments.end());
-    return format("{:.4g} to {:.4g}", moments.front(), moments.back());
+    return format("{:.6g} to {:.6g}", moments.front(), moments.back());
   }
-  return format("{:.4g}", fmt::join(moments, " "));
+  return format("{:.6g}", fmt::join(moments, " "));
 }
 
 std::string kept_text(const ScheduleRecord& record) {
@@ -274,13 +274,13 @@ std::string text_of(const ScheduleRecord& record, bool colour) {
              plural(schedule.stages(), "stage"), plural(schedule.micro_batches, "micro-batch"),
              picture_of(record));
   text += format(
-      "a step takes {} units; idle: {} of it, {} between each worker's first and last "
+      "a step takes {:.10g} units; idle: {} of it, {} between each worker's first and last "
       "action\n",
       record.bubble.makespan, human_percent(record.bubble.step), human_percent(record.bubble.span));
   text += idle_text(record) + found_text(record) + endless_text(record) + versions_text(record) +
           replicas_text(record);
   if (record.makespan_p95)
-    text += format("95 of 100 steps take {:.4g} units or less\n", *record.makespan_p95);
+    text += format("95 of 100 steps take {:.6g} units or less\n", *record.makespan_p95);
   text += kept_text(record);
   text += proof_text(record);
   if (record.transfers)

@@ -43,6 +43,10 @@ class Links(KerfTest):
         self.assertAlmostEqual(report(*flags, "--contention", "port")["makespan"], both_ways)
         self.assertAlmostEqual(report(*flags, "--contention", "none")["makespan"], 3 * 5 + 2 * 5)
 
+    def test_of_a_step_are_told_without_what_sums_round(self):
+        answer = run("schedule", "1f1b", "--workers", 4, "--micro-batches", 8, "--costs", "1,1.3,0.7,0.1")
+        self.assertIn("a step takes 34.6 units;", answer.stdout)
+
     def test_have_the_bytes_of_a_file_of_costs(self):
         stage = {"F": 1, "I": 1, "W": 1}
         costs = self.write("costs.json", {"kerf_costs": 1, "stages": [stage | {"F_bytes": 10}, stage | {"F_bytes": 10, "I_bytes": 20},
