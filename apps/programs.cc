@@ -4,6 +4,7 @@
 #include "apps/data/given_inputs.h"
 #include "apps/least_squares/least_squares.h"
 #include "apps/models.h"
+#include "schedmp/encoded_program.h"
 
 namespace kerf::apps {
 
@@ -18,8 +19,8 @@ schedmp::TrainingFactories training_factories() {
 }
 
 schedmp::ProgramFactories program_factories() {
-  return {{"training", [] { return std::make_unique<schedmp::Training>(training_factories()); }},
-          {"least-squares", [] { return std::make_unique<LeastSquares>(); }}};
+  return {{"training", [] { return schedmp::training_worker(training_factories()); }},
+          {"least-squares", schedmp::worker_half<LeastSquaresWorker>}};
 }
 
 }  // namespace kerf::apps

@@ -1,29 +1,11 @@
 #include "schedmp/program.h"
 
-#include <utility>
-
 #include "runtime/error.h"
+#include "schedmp/encoded_program.h"
 
 namespace kerf::schedmp {
 
-namespace {
-
-// A worker's instance of a program, behind the interface that the floor below calls.
-class ProgramHandler : public runtime::Handler {
- public:
-  explicit ProgramHandler(std::unique_ptr<Program> program) : program_(std::move(program)) {}
-  void start(runtime::Workplace& workplace, std::string_view job) override {
-    program_->start(workplace, job);
-  }
-  std::string update(std::string_view task) override { return program_->update(task); }
-
- private:
-  std::unique_ptr<Program> program_;
-};
-
-}  // namespace
-
-LaneTable Program::lanes(int workers) const {
+LaneTable no_lanes(int workers) {
   const auto count = static_cast<size_t>(workers);
   return LaneTable(count, std::vector<std::vector<runtime::Lane>>(count));
 }
@@ -37,8 +19,23 @@ runtime::HandlerFactory handlers_of(const ProgramFactories& programs) {
       throw Error(ErrorCode::kUsage, kerf::format("this worker has no program '{}'; it has {}",
                                                   name, fmt::join(known, ", ")));
     }
-    return std::make_unique<ProgramHandler>(found->second());
+    return found->second();
   };
+}
+
+uint32_t signature_of(std::initializer_list<const std::type_info*> types) {
+  std::string names;
+  for (const std::type_info* type : types) names += kerf::format("{} ", type->name());
+  return runtime::crc32c(names);
+}
+
+void check_signature(std::string_view job, uint32_t signature) {
+  if (job.size() >= sizeof(signature) &&
+      runtime::decode<uint32_t>(job.substr(0, sizeof(signature))) == signature)
+    return;
+  throw Error(ErrorCode::kUsage,
+              "the scheduler's half of this program has other messages than the workers' half that "
+              "is registered under its name");
 }
 
 }  // namespace kerf::schedmp

@@ -1,16 +1,23 @@
-// Programs: what a user writes. The STRADS primitives (Kim et al., EuroSys 2016).
+// Programs: what a user writes, after the STRADS primitives (Kim et al., EuroSys 2016), as two
+// classes.
 //
-//   schedule()   on the scheduler: picks what each worker works on in the next round
-//   update()     on a worker: does it
-//   aggregate()  on the scheduler: folds the round's results in
+//   schedule()   on the scheduler: picks a set of tasks for workers, or waits, or is done
+//   update()     on a worker: does one of them
+//   aggregate()  on the scheduler: folds results in
 //
-// One class holds the three. The scheduler has one instance, each worker another, made by the
-// factory under the same name; start() tells a worker's instance its job. Payloads are bytes: use
-// runtime/wire.h's encode and decode. schedule() runs ahead of the workers by LoopOptions::depth
-// rounds, so it may see results of rounds only up to that many before.
+//   struct CountMessages {
+//     using Job = schedmp::NoJob;
+//     using Task = int64_t;
+//     using Result = int64_t;
+//   };
+//   class Count : public schedmp::SchedulerHalf<CountMessages> { ... };
+//   class CountWorker : public schedmp::WorkerHalf<CountMessages> { ... };
 //
-// Threads: the scheduler's instance is called by the loop's thread, a worker's by its compute
-// thread.
+// Messages are of any types that travel (runtime/wire.h); who runs a program never sees them
+// (encoded_program.h). A set of tasks with what it leads to is a round. A task and a result are
+// each at most 1 MiB.
+//
+// Threads: the scheduler's half is called by the loop's thread, a worker's by its compute thread.
 #pragma once
 
 #include <functional>
@@ -18,7 +25,7 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
+#include <variant>
 #include <vector>
 
 #include "runtime/channel.h"
@@ -26,45 +33,92 @@
 
 namespace kerf::schedmp {
 
-struct Task {
+// What a worker is to do. Several of a round may be for one worker, which does them in this order.
+template <class Payload>
+struct TaskFor {
   int worker = 0;
-  std::string payload;
+  Payload payload = {};
+  int64_t id = 0;  // the program's own: its result has it, too
 };
 
-struct Result {
+template <class Payload>
+struct ResultFrom {
   int worker = 0;
-  std::string payload;
+  Payload payload = {};
+  int64_t id = 0;  // of its task
+};
+
+// Nothing can begin before a result is in. With no task under way that would be for ever: it ends
+// the run.
+struct Wait {};
+struct Done {};
+// The tasks of a round, of which there is at least one.
+template <class Payload>
+using Decision = std::variant<std::vector<TaskFor<Payload>>, Wait, Done>;
+
+// Of a program that tells its workers nothing beforehand.
+struct NoJob {
+  template <class Archive>
+  void serialize(Archive& /*archive*/) {}
 };
 
 // lanes[u][v]: of the channel from worker u to worker v; empty where they exchange no tensors.
 using LaneTable = std::vector<std::vector<std::vector<runtime::Lane>>>;
+LaneTable no_lanes(int workers);
 // [u][v]: how messages from worker u to worker v cross; empty where there is no channel.
 using TransportTable = std::vector<std::vector<std::optional<runtime::TransportKind>>>;
 
-class Program {
+template <class M>
+class SchedulerHalf {
  public:
-  virtual ~Program() = default;
+  using Messages = M;
+  using Job = typename M::Job;
+  using Task = TaskFor<typename M::Task>;
+  using Result = ResultFrom<typename M::Result>;
+  using Decision = schedmp::Decision<typename M::Task>;
+
+  virtual ~SchedulerHalf() = default;
+  // That its workers' half is known by (ProgramFactories).
   virtual std::string name() const = 0;
 
-  // On the scheduler.
-  virtual std::string job(int /*worker*/) { return {}; }
-  virtual LaneTable lanes(int workers) const;  // none unless overridden
+  // What a worker is told before its first task.
+  virtual Job job(int /*worker*/) { return {}; }
+  virtual LaneTable lanes(int workers) const { return no_lanes(workers); }
   // What the channels of lanes() go over, before any worker gets a job: who finds that they take
   // too much memory throws.
   virtual void channels_go_over(const TransportTable& /*transports*/) {}
-  // The tasks of the next round, at most one per worker (more is a bug, and throws); empty
-  // optional: no more rounds. A task and a result are each at most 1 MiB.
-  virtual std::optional<std::vector<Task>> schedule(int64_t round) = 0;
-  // Called once per round, in order of rounds, with the results in order of workers.
-  virtual void aggregate(int64_t round, std::vector<Result> results) = 0;
 
-  // On a worker.
-  virtual void start(runtime::Workplace& /*workplace*/, std::string_view /*job*/) {}
-  virtual std::string update(std::string_view task) = 0;
+  // How many rounds may be under way: schedule() may see results of rounds only up to that many
+  // before.
+  virtual int depth() const { return 1; }
+  // Whether results are folded in as they come. Else rounds are, in their order, each when all its
+  // results are in: the same seed gives the same bits.
+  virtual bool unordered() const { return false; }
+
+  // Asked for the tasks of this round until it has some; where it waits, once more after results
+  // were folded in.
+  virtual Decision schedule(int64_t round) = 0;
+  // The results of a round in the order of its tasks; if unordered, one of them.
+  virtual void aggregate(int64_t round, std::vector<Result> results) = 0;
 };
 
-// Programs by name; a worker makes its instance from here.
-using ProgramFactories = std::map<std::string, std::function<std::unique_ptr<Program>()>>;
+template <class M>
+class WorkerHalf {
+ public:
+  using Messages = M;
+  using Job = typename M::Job;
+  using Task = typename M::Task;
+  using Result = typename M::Result;
+
+  virtual ~WorkerHalf() = default;
+  // Once; channels are open. `workplace` outlives this.
+  virtual void start(runtime::Workplace& /*workplace*/, const Job& /*job*/) {}
+  virtual Result update(const Task& task) = 0;
+};
+
+// Workers' halves by name: a worker makes its own from here. worker_half() of encoded_program.h
+// makes one of a WorkerHalf.
+using ProgramFactories = std::map<std::string, std::function<std::unique_ptr<runtime::Handler>()>>;
 
 runtime::HandlerFactory handlers_of(const ProgramFactories& programs);
 

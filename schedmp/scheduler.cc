@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 
 #include "runtime/error.h"
 
@@ -9,33 +10,35 @@ namespace kerf::schedmp {
 
 namespace {
 
-// How often a program that schedules empty rounds only lets the crew tell of interrupts and losses.
-constexpr std::chrono::milliseconds kGlanceEvery{10};
-
-// A round under way: the results that are in, and how many are not.
+// A round under way: the results that are in, by task, and how many are not.
 struct Round {
-  int64_t number = 0;
   size_t missing = 0;
-  std::vector<Result> results;
+  std::vector<EncodedProgram::Result> results;
+};
+
+// A task whose result a worker owes.
+struct Owed {
+  int64_t round = 0;
+  size_t task = 0;
 };
 
 class Loop {
  public:
-  Loop(Program& program, runtime::Crew& crew, const LoopOptions& options)
+  Loop(EncodedProgram& program, runtime::Crew& crew, const LoopOptions& options)
       : program_(program),
         crew_(crew),
-        depth_(static_cast<size_t>(std::max(1, options.depth))),
+        unordered_(program.unordered()),
+        depth_(static_cast<size_t>(std::max(1, options.depth.value_or(program.depth())))),
         batch_(std::clamp<size_t>(static_cast<size_t>(std::max(1, options.batch)), 1, depth_)),
         outbox_(crew.workers().size()),
         owed_(crew.workers().size()) {}
 
   LoopReport run() {
     const auto begin = runtime::Clock::now();
-    while (more_ || !rounds_.empty()) {
+    while (!done_ || !rounds_.empty()) {
       fill();
       send();
       if (!rounds_.empty()) collect();
-      fold();
     }
     report_.seconds = std::chrono::duration<double>(runtime::Clock::now() - begin).count();
     return report_;
@@ -45,25 +48,42 @@ class Loop {
   // Schedules ahead, in batches, as far as the depth allows.
   void fill() {
     if (!rounds_.empty() && rounds_.size() + batch_ > depth_) return;
-    while (more_ && rounds_.size() < depth_) {
-      std::optional<std::vector<Task>> tasks = program_.schedule(next_round_);
-      if (!tasks) {
-        more_ = false;
-        return;
-      }
-      rounds_.push_back({next_round_++, tasks->size(), {}});
-      for (Task& task : *tasks) {
-        const auto worker = static_cast<size_t>(task.worker);
-        KERF_CHECK(worker < outbox_.size(), "{} schedules worker {} of {}", program_.name(),
-                   task.worker, outbox_.size());
-        KERF_CHECK(owed_[worker].empty() || owed_[worker].back() != rounds_.back().number,
-                   "{} schedules two tasks of round {} for worker {}; one set has one at most",
-                   program_.name(), rounds_.back().number, task.worker);
-        outbox_[worker].push_back(std::move(task.payload));
-        owed_[worker].push_back(rounds_.back().number);
-        ++report_.tasks;
-      }
+    while (!done_ && !waits_ && rounds_.size() < depth_) {
+      EncodedProgram::Decision decision = program_.schedule(next_round_);
+      if (std::holds_alternative<Done>(decision))
+        done_ = true;
+      else if (std::holds_alternative<Wait>(decision))
+        wait();
+      else
+        begin(std::get<std::vector<EncodedProgram::Task>>(std::move(decision)));
     }
+  }
+
+  void wait() {
+    if (rounds_.empty())
+      throw Error(ErrorCode::kInternal,
+                  "it waits for a result before its next round, and no task is under way",
+                  where(next_round_));
+    waits_ = true;
+  }
+
+  void begin(std::vector<EncodedProgram::Task> tasks) {
+    const int64_t number = next_round_++;
+    KERF_CHECK(!tasks.empty(), "{} schedules no task; what has none to begin yet waits",
+               where(number));
+    Round& round = rounds_[number];
+    round.missing = tasks.size();
+    round.results.resize(tasks.size());
+    for (size_t i = 0; i < tasks.size(); ++i) {
+      EncodedProgram::Task& task = tasks[i];
+      const auto worker = static_cast<size_t>(task.worker);
+      KERF_CHECK(worker < outbox_.size(), "{} schedules worker {} of {}", where(number),
+                 task.worker, outbox_.size());
+      round.results[i] = {task.worker, {}, task.id};
+      outbox_[worker].push_back(std::move(task.payload));
+      owed_[worker].push_back({number, i});
+    }
+    report_.tasks += static_cast<int64_t>(tasks.size());
   }
 
   void send() {
@@ -74,48 +94,65 @@ class Loop {
       }
   }
 
-  // Results of one worker come in the order of its tasks, so the round that each belongs to is
-  // known.
+  // Results of one worker come in the order of its tasks, so the task that each is of is known.
   void collect() {
-    const bool empty_round = rounds_.front().missing == 0;
-    if (empty_round && runtime::Clock::now() < glance_at_) return;
-    glance_at_ = runtime::after(kGlanceEvery);
-    std::optional<runtime::CrewResults> batch =
-        crew_.next(empty_round ? runtime::Deadline{} : runtime::after(std::chrono::seconds(1)));
+    std::optional<runtime::CrewResults> batch = crew_.next(runtime::after(std::chrono::seconds(1)));
     if (!batch) return;
-    std::deque<int64_t>& owed = owed_[static_cast<size_t>(batch->worker)];
+    std::deque<Owed>& owed = owed_[static_cast<size_t>(batch->worker)];
     for (std::string& payload : batch->results) {
       if (owed.empty())
         throw Error(ErrorCode::kProtocol, "a result that nobody asked for",
                     kerf::format("worker {}", batch->worker));
-      Round& round = rounds_[static_cast<size_t>(owed.front() - rounds_.front().number)];
+      const Owed task = owed.front();
       owed.pop_front();
-      round.results.push_back({batch->worker, std::move(payload)});
+      Round& round = rounds_.at(task.round);
+      round.results[task.task].payload = std::move(payload);
       --round.missing;
+      if (unordered_) fold_one(task, round);
     }
+    if (!unordered_) fold();
+  }
+
+  void fold_one(const Owed& task, Round& round) {
+    std::vector<EncodedProgram::Result> one{std::move(round.results[task.task])};
+    if (round.missing == 0) end(task.round);
+    aggregate(task.round, std::move(one));
   }
 
   void fold() {
-    while (!rounds_.empty() && rounds_.front().missing == 0) {
-      Round round = std::move(rounds_.front());
-      rounds_.pop_front();
-      std::sort(round.results.begin(), round.results.end(),
-                [](const Result& a, const Result& b) { return a.worker < b.worker; });
-      program_.aggregate(round.number, std::move(round.results));
-      ++report_.rounds;
+    while (!rounds_.empty() && rounds_.begin()->second.missing == 0) {
+      const int64_t number = rounds_.begin()->first;
+      std::vector<EncodedProgram::Result> results = std::move(rounds_.begin()->second.results);
+      end(number);
+      aggregate(number, std::move(results));
     }
   }
 
-  Program& program_;
+  void aggregate(int64_t round, std::vector<EncodedProgram::Result> results) {
+    program_.aggregate(round, std::move(results));
+    waits_ = false;
+  }
+
+  void end(int64_t round) {
+    rounds_.erase(round);
+    ++report_.rounds;
+  }
+
+  std::string where(int64_t round) const {
+    return kerf::format("program {}, round {}", program_.name(), round);
+  }
+
+  EncodedProgram& program_;
   runtime::Crew& crew_;
-  size_t depth_;
-  size_t batch_;
-  bool more_ = true;
+  const bool unordered_;
+  const size_t depth_;
+  const size_t batch_;
+  bool done_ = false;
+  bool waits_ = false;  // until something was folded in
   int64_t next_round_ = 0;
-  std::deque<Round> rounds_;
+  std::map<int64_t, Round> rounds_;
   std::vector<std::vector<std::string>> outbox_;
-  std::vector<std::deque<int64_t>> owed_;  // worker -> rounds whose results it owes
-  runtime::Clock::time_point glance_at_{};
+  std::vector<std::deque<Owed>> owed_;  // by worker
   LoopReport report_;
 };
 
@@ -132,7 +169,7 @@ TransportTable transports_of(const runtime::Crew& crew, const LaneTable& lanes) 
 
 }  // namespace
 
-LoopReport run(Program& program, runtime::Crew& crew, const LoopOptions& options) {
+LoopReport run(EncodedProgram& program, runtime::Crew& crew, const LoopOptions& options) {
   const int workers = static_cast<int>(crew.workers().size());
   const LaneTable lanes = program.lanes(workers);
   program.channels_go_over(transports_of(crew, lanes));

@@ -6,8 +6,8 @@
 //           <------- results
 //           aggregate         schedule
 //
-// Every round is one message per worker at most; results come back in batches. The loop blocks
-// while it waits, never polls, and never sits between two workers.
+// What rounds have for a worker goes to it in one message; results come back in batches. The loop
+// blocks while it waits, never polls, and never sits between two workers.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@
 #include <string>
 
 #include "runtime/crew.h"
-#include "schedmp/program.h"
+#include "schedmp/encoded_program.h"
 
 namespace kerf::schedmp {
 
 struct LoopOptions {
-  int depth = 2;  // rounds under way; 1: fully synchronous
-  int batch = 1;  // rounds sent together where the program has them ready
+  std::optional<int> depth;  // rounds under way, in place of what the program declares
+  int batch = 1;             // rounds sent together where the program has them ready
 };
 
 struct LoopReport {
@@ -33,7 +33,13 @@ struct LoopReport {
 
 // Starts the program's workers, runs it to its end, and leaves the crew ready to stop. Throws what
 // ended the run otherwise.
-LoopReport run(Program& program, runtime::Crew& crew, const LoopOptions& options = {});
+LoopReport run(EncodedProgram& program, runtime::Crew& crew, const LoopOptions& options = {});
+template <class Messages>
+LoopReport run(SchedulerHalf<Messages>& program, runtime::Crew& crew,
+               const LoopOptions& options = {}) {
+  Encoded<Messages> encoded(program);
+  return run(encoded, crew, options);
+}
 
 // Serves one run as a worker and returns the exit code; an error goes to standard error in one
 // line.

@@ -20,14 +20,14 @@ Progress::Options progress_on_stderr() {
   return options;
 }
 
-Driven drive(schedmp::Program& program, const CrewFlags& flags, const DriveOptions& options,
+Driven drive(schedmp::EncodedProgram& program, const CrewFlags& flags, const DriveOptions& options,
              Progress& progress) {
   Driven driven;
   const Interrupts interrupts;
   const auto crew =
       assemble_crew(flags, options.workers, interrupts, options.longest_action_seconds);
   try {
-    driven.loop = schedmp::run(program, *crew, {.depth = options.depth, .batch = 1});
+    driven.loop = schedmp::run(program, *crew);
   } catch (const Error&) {
     progress.abandon();
     throw;

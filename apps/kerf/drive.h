@@ -12,7 +12,6 @@ namespace kerf::apps {
 
 struct DriveOptions {
   int workers = 1;
-  int depth = 1;                      // rounds under way
   double longest_action_seconds = 0;  // as predicted; 0: unknown
 };
 
@@ -27,7 +26,13 @@ Progress::Options progress_on_stderr();
 
 // The program tells `progress` of its rounds. Throws what ended the run; workers are gone when it
 // returns or throws.
-Driven drive(schedmp::Program& program, const CrewFlags& flags, const DriveOptions& options,
+Driven drive(schedmp::EncodedProgram& program, const CrewFlags& flags, const DriveOptions& options,
              Progress& progress);
+template <class Messages>
+Driven drive(schedmp::SchedulerHalf<Messages>& program, const CrewFlags& flags,
+             const DriveOptions& options, Progress& progress) {
+  schedmp::Encoded<Messages> encoded(program);
+  return drive(encoded, flags, options, progress);
+}
 
 }  // namespace kerf::apps

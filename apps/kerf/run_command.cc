@@ -62,8 +62,7 @@ int LeastSquaresCommand::run() const {
   LeastSquares program(options, workers, [&](int64_t round, double objective) {
     progress.step({round, round / blocks_of(options), 1, objective});
   });
-  const schedmp::LoopReport loop =
-      drive(program, crew_flags, {.workers = workers, .depth = 1}, progress).loop;
+  const schedmp::LoopReport loop = drive(program, crew_flags, {.workers = workers}, progress).loop;
   answer(
       json,
       [&] {

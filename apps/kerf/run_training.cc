@@ -13,10 +13,6 @@ namespace kerf::apps {
 
 namespace {
 
-// Rounds under way: enough that no worker waits for the scheduler, nor, of the batches of an
-// evaluation, for a batch.
-int rounds_under_way(int workers) { return std::max(4, workers + 1); }
-
 constexpr double kSlowLink = 12.5e6;  // bytes a second: of a link that nobody told us of
 
 // What a worker computes for one micro-batch, at most, and what its messages of a step take over a
@@ -152,7 +148,6 @@ Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedu
   progress = std::make_unique<Progress>(std::move(how));
   outcome.driven = drive(*outcome.training, flags,
                          {.workers = planned.plan.workers_bound(),
-                          .depth = rounds_under_way(planned.plan.workers_bound()),
                           .longest_action_seconds = longest_action_seconds(planned.plan)},
                          *progress);
   outcome.rows_per_second = progress->rows_per_second();

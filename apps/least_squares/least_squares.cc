@@ -7,7 +7,6 @@
 #include "ops/random.h"
 #include "runtime/control.h"
 #include "runtime/error.h"
-#include "runtime/wire.h"
 
 namespace kerf::apps {
 
@@ -16,41 +15,6 @@ namespace {
 constexpr int kInnerSweeps = 50;
 
 enum Purpose : uint32_t { kMatrix = 1, kSolution = 2, kObservation = 3 };
-
-struct Job {
-  LeastSquaresOptions options;
-  int64_t begin = 0;  // rows of this worker
-  int64_t end = 0;
-
-  template <class Archive>
-  void serialize(Archive& archive) {
-    archive(options, begin, end);
-  }
-};
-
-// Apply `change` of `changed` first, then answer for `block`. An empty block asks for the
-// objective.
-struct Round {
-  std::vector<int32_t> changed;
-  std::vector<double> change;
-  std::vector<int32_t> block;
-
-  template <class Archive>
-  void serialize(Archive& archive) {
-    archive(changed, change, block);
-  }
-};
-
-struct Share {
-  double objective = 0;          // of own rows, after the change
-  std::vector<double> gradient;  // A_J' r
-  std::vector<double> gram;      // A_J' A_J, row-major
-
-  template <class Archive>
-  void serialize(Archive& archive) {
-    archive(objective, gradient, gram);
-  }
-};
 
 double dot(const std::vector<double>& a, const std::vector<double>& b) {
   double sum = 0;
@@ -102,7 +66,7 @@ double matrix_entry(const LeastSquaresOptions& options, int64_t row, int64_t col
 }
 
 int largest_block() {
-  // Of Share: gram and gradient, and what the message says beside them.
+  // Of a share: gram and gradient, and what the message says beside them.
   const auto bytes = [](size_t block) { return block * (block + 1) * sizeof(double) + 1024; };
   size_t block = 1;
   while (bytes(block + 1) <= runtime::kMaxControlMessage) ++block;
@@ -120,11 +84,11 @@ LeastSquares::LeastSquares(const LeastSquaresOptions& options, int workers, Obse
   order_ = ops::permutation(options.columns, options.seed, 0);
 }
 
-std::string LeastSquares::job(int worker) {
+LeastSquaresJob LeastSquares::job(int worker) {
   const ops::Range rows =
       ops::split_evenly(options_.rows, workers_)[static_cast<size_t>(worker)].ranges(
           options_.rows)[0];
-  return runtime::encode(Job{options_, rows.begin, rows.end});
+  return {options_, rows.begin, rows.end};
 }
 
 std::vector<int32_t> LeastSquares::block_of(int64_t round) const {
@@ -143,28 +107,27 @@ bool LeastSquares::last_sweep_was_still(int64_t round) {
   return change <= options_.tolerance * std::sqrt(dot(x_, x_));
 }
 
-std::optional<std::vector<schedmp::Task>> LeastSquares::schedule(int64_t round) {
+LeastSquares::Decision LeastSquares::schedule(int64_t round) {
   const int64_t blocks = (options_.columns + options_.block - 1) / options_.block;
   converged_ = converged_ || last_sweep_was_still(round);
   const bool last = converged_ || round >= blocks * options_.sweeps;
-  if (last && round > 0 && changed_.empty()) return std::nullopt;
-  const std::string payload =
-      runtime::encode(Round{changed_, change_, last ? std::vector<int32_t>{} : block_of(round)});
-  changed_ = last ? std::vector<int32_t>{} : block_of(round);
-  std::vector<schedmp::Task> tasks;
-  for (int worker = 0; worker < workers_; ++worker) tasks.push_back({worker, payload});
+  if (last && round > 0 && changed_.empty()) return schedmp::Done{};
+  std::vector<int32_t> block = last ? std::vector<int32_t>{} : block_of(round);
+  std::vector<Task> tasks;
+  for (int worker = 0; worker < workers_; ++worker)
+    tasks.push_back({worker, {changed_, change_, block}});
+  changed_ = std::move(block);
   return tasks;
 }
 
-void LeastSquares::aggregate(int64_t round, std::vector<schedmp::Result> results) {
-  Share total;
+void LeastSquares::aggregate(int64_t round, std::vector<Result> results) {
+  LeastSquaresShare total;
   total.gradient.assign(changed_.size(), 0.0);
   total.gram.assign(changed_.size() * changed_.size(), 0.0);
-  for (const schedmp::Result& result : results) {
-    const auto share = runtime::decode<Share>(result.payload);
-    total.objective += share.objective;
-    add(total.gradient, share.gradient);
-    add(total.gram, share.gram);
+  for (const Result& result : results) {
+    total.objective += result.payload.objective;
+    add(total.gradient, result.payload.gradient);
+    add(total.gram, result.payload.gram);
   }
   objectives_.push_back(total.objective);
   if (observer_) observer_(round, total.objective);
@@ -175,20 +138,19 @@ void LeastSquares::aggregate(int64_t round, std::vector<schedmp::Result> results
   }
 }
 
-void LeastSquares::start(runtime::Workplace& workplace, std::string_view text) {
-  const auto job = runtime::decode<Job>(text);
-  options_ = job.options;
+void LeastSquaresWorker::start(runtime::Workplace& workplace, const LeastSquaresJob& job) {
+  const LeastSquaresOptions& options = job.options;
   activity_ = &workplace.activity;
   activity_->doing("making rows of A");
   const auto rows = static_cast<size_t>(job.end - job.begin);
-  columns_.assign(static_cast<size_t>(options_.columns), std::vector<double>(rows));
+  columns_.assign(static_cast<size_t>(options.columns), std::vector<double>(rows));
   residual_.assign(rows, 0.0);
-  const std::vector<double> solution = true_solution(options_);
+  const std::vector<double> solution = true_solution(options);
   for (size_t i = 0; i < rows; ++i) {
     const int64_t row = job.begin + static_cast<int64_t>(i);
-    double b = noise(options_, row);
+    double b = noise(options, row);
     for (size_t j = 0; j < columns_.size(); ++j) {
-      columns_[j][i] = matrix_entry(options_, row, static_cast<int64_t>(j));
+      columns_[j][i] = matrix_entry(options, row, static_cast<int64_t>(j));
       b += columns_[j][i] * solution[j];
     }
     residual_[i] = -b;
@@ -196,23 +158,22 @@ void LeastSquares::start(runtime::Workplace& workplace, std::string_view text) {
   }
 }
 
-std::string LeastSquares::update(std::string_view task) {
-  const auto round = runtime::decode<Round>(task);
-  KERF_CHECK(round.changed.size() == round.change.size());
-  for (size_t k = 0; k < round.changed.size(); ++k) {
-    const std::vector<double>& column = columns_.at(static_cast<size_t>(round.changed[k]));
-    for (size_t i = 0; i < residual_.size(); ++i) residual_[i] += round.change[k] * column[i];
+LeastSquaresShare LeastSquaresWorker::update(const LeastSquaresTask& task) {
+  KERF_CHECK(task.changed.size() == task.change.size());
+  for (size_t k = 0; k < task.changed.size(); ++k) {
+    const std::vector<double>& column = columns_.at(static_cast<size_t>(task.changed[k]));
+    for (size_t i = 0; i < residual_.size(); ++i) residual_[i] += task.change[k] * column[i];
   }
-  Share share;
+  LeastSquaresShare share;
   share.objective = dot(residual_, residual_) / 2;
-  for (const int32_t j : round.block) {
+  for (const int32_t j : task.block) {
     const std::vector<double>& column = columns_.at(static_cast<size_t>(j));
     share.gradient.push_back(dot(column, residual_));
-    for (const int32_t k : round.block)
+    for (const int32_t k : task.block)
       share.gram.push_back(dot(column, columns_.at(static_cast<size_t>(k))));
     activity_->progress();
   }
-  return runtime::encode(share);
+  return share;
 }
 
 }  // namespace kerf::apps

@@ -38,21 +38,60 @@ struct LeastSquaresOptions {
 // Coordinates of a round at most: a worker's answer, block x block numbers, is one control message.
 int largest_block();
 
+// What the halves say to each other.
+struct LeastSquaresJob {
+  LeastSquaresOptions options;
+  int64_t begin = 0;  // rows of this worker
+  int64_t end = 0;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(options, begin, end);
+  }
+};
+
+// Apply `change` of `changed` first, then answer for `block`. An empty block asks for the
+// objective.
+struct LeastSquaresTask {
+  std::vector<int32_t> changed;
+  std::vector<double> change;
+  std::vector<int32_t> block;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(changed, change, block);
+  }
+};
+
+struct LeastSquaresShare {
+  double objective = 0;          // of own rows, after the change
+  std::vector<double> gradient;  // A_J' r
+  std::vector<double> gram;      // A_J' A_J, row-major
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(objective, gradient, gram);
+  }
+};
+
+struct LeastSquaresMessages {
+  using Job = LeastSquaresJob;
+  using Task = LeastSquaresTask;
+  using Result = LeastSquaresShare;
+};
+
 // A has standard normal entries, b = A x* + noise, all keyed by (seed, row, column): any worker
 // makes its own rows. Runs at depth 1: the next block needs the last change.
-class LeastSquares : public schedmp::Program {
+class LeastSquares : public schedmp::SchedulerHalf<LeastSquaresMessages> {
  public:
-  LeastSquares() = default;  // a worker's half
   // `observer`, if any, is told each round's number and objective as it is known.
   using Observer = std::function<void(int64_t round, double objective)>;
   LeastSquares(const LeastSquaresOptions& options, int workers, Observer observer = {});
 
   std::string name() const override { return "least-squares"; }
-  std::string job(int worker) override;
-  std::optional<std::vector<schedmp::Task>> schedule(int64_t round) override;
-  void aggregate(int64_t round, std::vector<schedmp::Result> results) override;
-  void start(runtime::Workplace& workplace, std::string_view job) override;
-  std::string update(std::string_view task) override;
+  Job job(int worker) override;
+  Decision schedule(int64_t round) override;
+  void aggregate(int64_t round, std::vector<Result> results) override;
 
   const std::vector<double>& solution() const { return x_; }
   // 1/2 |A x - b|^2 before the first round and after each.
@@ -67,7 +106,6 @@ class LeastSquares : public schedmp::Program {
   int workers_ = 1;
   Observer observer_;
 
-  // On the scheduler.
   std::vector<double> x_;
   std::vector<int64_t> order_;
   std::vector<int32_t> changed_;  // coordinates of the last round
@@ -75,8 +113,14 @@ class LeastSquares : public schedmp::Program {
   std::vector<double> objectives_;
   double sweep_change_ = 0;
   bool converged_ = false;
+};
 
-  // On a worker.
+class LeastSquaresWorker : public schedmp::WorkerHalf<LeastSquaresMessages> {
+ public:
+  void start(runtime::Workplace& workplace, const LeastSquaresJob& job) override;
+  LeastSquaresShare update(const LeastSquaresTask& task) override;
+
+ private:
   std::vector<std::vector<double>> columns_;  // own rows of A, by column
   std::vector<double> residual_;
   runtime::Activity* activity_ = nullptr;

@@ -10,24 +10,21 @@
 #include "partitioner/step_vector.h"
 #include "runtime/error.h"
 #include "runtime/time.h"
-#include "runtime/wire.h"
 #include "schedmp/training/lanes.h"
-#include "schedmp/training/messages.h"
 #include "schedmp/training/odd_numbers.h"
 #include "schedmp/training/proof.h"
 #include "schedmp/training/rounds.h"
 #include "schedmp/training/row_order.h"
-#include "schedmp/training/worker_half.h"
 
 namespace kerf::schedmp {
 
 using partitioner::Model;
 using partitioner::Plan;
 
-struct Training::SchedulerHalf {
-  SchedulerHalf(const TrainingFactories& factories, const Model& model_in, const Plan& plan_in,
-                const Schedule& schedule_in, TrainingOptions options_in,
-                TrainingObserver observer_in, std::optional<OpenSplits> data)
+struct Training::State {
+  State(const TrainingFactories& factories, const Model& model_in, const Plan& plan_in,
+        const Schedule& schedule_in, TrainingOptions options_in, TrainingObserver observer_in,
+        std::optional<OpenSplits> data)
       : model(model_in),
         plan(plan_in),
         schedule(schedule_in),
@@ -97,8 +94,8 @@ struct Training::SchedulerHalf {
     return at->second;
   }
 
-  void count(const TrainingTask& task, const Result& from, TrainingResult& result) {
-    WorkerFigures& figures = workers[static_cast<size_t>(from.worker)];
+  void count(const TrainingTask& task, int worker, TrainingResult& result) {
+    WorkerFigures& figures = workers[static_cast<size_t>(worker)];
     figures.compute_seconds += static_cast<double>(result.compute_ns) * 1e-9;
     figures.wait_seconds += static_cast<double>(result.wait_ns) * 1e-9;
     figures.bytes_in += result.bytes_in;
@@ -109,7 +106,7 @@ struct Training::SchedulerHalf {
     for (const RouteCount& sent : result.sent) {
       if (sent.route < 0 || static_cast<size_t>(sent.route) >= routes.size())
         throw Error(ErrorCode::kProtocol, kerf::format("there is no route {}", sent.route),
-                    kerf::format("worker {}", from.worker));
+                    kerf::format("worker {}", worker));
       const bool local = is_local(plan, plan.routes[static_cast<size_t>(sent.route)]);
       (local ? figures.local_messages : figures.messages) += sent.messages;
       (local ? figures.local_bytes : figures.bytes_out) += sent.bytes;
@@ -118,7 +115,7 @@ struct Training::SchedulerHalf {
     }
     if (task.trace)
       for (runtime::Span& span : result.spans)
-        spans[static_cast<size_t>(from.worker)].push_back(std::move(span));
+        spans[static_cast<size_t>(worker)].push_back(std::move(span));
   }
 
   void predict(const TrainingTask& task) {
@@ -256,65 +253,66 @@ struct Training::SchedulerHalf {
   std::vector<std::vector<runtime::Span>> spans;
 };
 
-struct Training::WorkerHalf {
-  std::unique_ptr<TrainingWorker> worker;
-};
-
-Training::Training(TrainingFactories factories)
-    : factories_(std::move(factories)), worker_(std::make_unique<WorkerHalf>()) {}
-
-Training::Training(TrainingFactories factories, const Model& model, const Plan& plan,
+Training::Training(const TrainingFactories& factories, const Model& model, const Plan& plan,
                    const Schedule& schedule, TrainingOptions options, TrainingObserver observer,
                    std::optional<OpenSplits> data)
-    : factories_(std::move(factories)),
-      scheduler_(std::make_unique<SchedulerHalf>(factories_, model, plan, schedule,
-                                                 std::move(options), std::move(observer),
-                                                 std::move(data))) {}
+    : state_(std::make_unique<State>(factories, model, plan, schedule, std::move(options),
+                                     std::move(observer), std::move(data))) {}
 
 Training::~Training() = default;
 
 void Training::channels_go_over(const TransportTable& transports) {
-  scheduler_->proof.channels_go_over(transports);
-  scheduler_->note_proof();
+  state_->proof.channels_go_over(transports);
+  state_->note_proof();
 }
 
-std::string Training::job(int worker) {
-  const SchedulerHalf& half = *scheduler_;
-  return runtime::encode(TrainingJob{
-      half.options.model_source, write_plan(half.model, half.plan), write_schedule(half.schedule),
-      half.options.dataset, half.train != nullptr, half.test != nullptr,
-      SchedulerHalf::fingerprint_of(half.train), SchedulerHalf::fingerprint_of(half.test),
-      half.options.shuffle, half.options.seed, half.options.optimizer, half.options.shards.string(),
-      half.options.weights, half.options.results.string(), half.proof.trains(),
-      credits_of(half.proof.verdict(), half.options.setting.slots),
-      half.proof.verdict().peak_bytes.at(static_cast<size_t>(worker))});
+TrainingJob Training::job(int worker) {
+  const State& half = *state_;
+  return {half.options.model_source,
+          write_plan(half.model, half.plan),
+          write_schedule(half.schedule),
+          half.options.dataset,
+          half.train != nullptr,
+          half.test != nullptr,
+          State::fingerprint_of(half.train),
+          State::fingerprint_of(half.test),
+          half.options.shuffle,
+          half.options.seed,
+          half.options.optimizer,
+          half.options.shards.string(),
+          half.options.weights,
+          half.options.results.string(),
+          half.proof.trains(),
+          credits_of(half.proof.verdict(), half.options.setting.slots),
+          half.proof.verdict().peak_bytes.at(static_cast<size_t>(worker))};
 }
 
 LaneTable Training::lanes(int workers) const {
-  const SchedulerHalf& half = *scheduler_;
+  const State& half = *state_;
   KERF_CHECK(workers == half.plan.workers_bound(), "the plan is for {} workers",
              half.plan.workers_bound());
   return size_lanes(half.model, half.plan,
                     credits_of(half.proof.verdict(), half.options.setting.slots));
 }
 
-std::optional<std::vector<Task>> Training::schedule(int64_t /*round*/) {
-  if (scheduler_->rounds.waits()) return std::vector<Task>{};
-  const std::optional<TrainingTask> task = scheduler_->rounds.next();
-  if (!task) return std::nullopt;
-  scheduler_->under_way.push_back(*task);
-  if (task->kind == TaskKind::kEvaluate && scheduler_->first_ns < 0)
-    scheduler_->first_ns = runtime::now_ns();
-  const std::string payload = runtime::encode(*task);
+// Enough that no worker waits for the scheduler, nor, of the batches of an evaluation, for a batch.
+int Training::depth() const { return std::max(4, state_->plan.workers_bound() + 1); }
+
+Training::Decision Training::schedule(int64_t /*round*/) {
+  if (state_->rounds.waits()) return Wait{};
+  const std::optional<TrainingTask> task = state_->rounds.next();
+  if (!task) return Done{};
+  state_->under_way.push_back(*task);
+  if (task->kind == TaskKind::kEvaluate && state_->first_ns < 0)
+    state_->first_ns = runtime::now_ns();
   std::vector<Task> tasks;
-  for (int worker = 0; worker < scheduler_->plan.workers_bound(); ++worker)
-    tasks.push_back({worker, payload});
+  for (int worker = 0; worker < state_->plan.workers_bound(); ++worker)
+    tasks.push_back({worker, *task});
   return tasks;
 }
 
 void Training::aggregate(int64_t /*round*/, std::vector<Result> results) {
-  if (results.empty()) return;  // a round of waiting
-  SchedulerHalf& half = *scheduler_;
+  State& half = *state_;
   const TrainingTask task = half.under_way.front();
   half.under_way.pop_front();
   if (task.kind == TaskKind::kSave) return;
@@ -322,9 +320,9 @@ void Training::aggregate(int64_t /*round*/, std::vector<Result> results) {
       sum;  // of an evaluation each worker has its share of the rows; of training, one all
   int reports = 0;
   std::vector<WorkerTime> times;
-  for (const Result& each : results) {
-    auto result = runtime::decode<TrainingResult>(each.payload);
-    half.count(task, each, result);
+  for (Result& each : results) {
+    TrainingResult& result = each.payload;
+    half.count(task, each.worker, result);
     times.push_back({result.begin_ns, result.end_ns});
     if (!result.has_loss) continue;
     ++reports;
@@ -345,36 +343,25 @@ void Training::aggregate(int64_t /*round*/, std::vector<Result> results) {
   half.fold_step(task, sum, end_ns);
 }
 
-void Training::start(runtime::Workplace& workplace, std::string_view job) {
-  worker_->worker =
-      std::make_unique<TrainingWorker>(factories_, workplace, runtime::decode<TrainingJob>(job));
-}
-
-std::string Training::update(std::string_view task) {
-  return runtime::encode(worker_->worker->update(runtime::decode<TrainingTask>(task)));
-}
-
-const std::vector<StepRecord>& Training::steps() const { return scheduler_->steps; }
-const std::vector<EvaluationRecord>& Training::evaluations() const {
-  return scheduler_->evaluations;
-}
+const std::vector<StepRecord>& Training::steps() const { return state_->steps; }
+const std::vector<EvaluationRecord>& Training::evaluations() const { return state_->evaluations; }
 const std::vector<std::vector<WorkerTime>>& Training::evaluation_times() const {
-  return scheduler_->evaluation_times;
+  return state_->evaluation_times;
 }
 double Training::seconds_between() const {
-  return static_cast<double>(scheduler_->last_ns - scheduler_->first_ns) * 1e-9;
+  return static_cast<double>(state_->last_ns - state_->first_ns) * 1e-9;
 }
-const std::vector<WorkerFigures>& Training::workers() const { return scheduler_->workers; }
-const std::vector<RouteFigures>& Training::routes() const { return scheduler_->routes; }
-const Numbering& Training::numbering() const { return scheduler_->numbering; }
-int64_t Training::labels_per_row() const { return scheduler_->labels_per_row(); }
-int Training::label_axes() const { return scheduler_->label_axes(); }
-int64_t Training::total_steps() const { return scheduler_->rounds.total_steps(); }
-const Verdict& Training::verdict() const { return scheduler_->proof.verdict(); }
+const std::vector<WorkerFigures>& Training::workers() const { return state_->workers; }
+const std::vector<RouteFigures>& Training::routes() const { return state_->routes; }
+const Numbering& Training::numbering() const { return state_->numbering; }
+int64_t Training::labels_per_row() const { return state_->labels_per_row(); }
+int Training::label_axes() const { return state_->label_axes(); }
+int64_t Training::total_steps() const { return state_->rounds.total_steps(); }
+const Verdict& Training::verdict() const { return state_->proof.verdict(); }
 
 std::vector<std::vector<runtime::Span>> Training::take_spans() {
-  return std::exchange(scheduler_->spans,
-                       std::vector<std::vector<runtime::Span>>(scheduler_->workers.size()));
+  return std::exchange(state_->spans,
+                       std::vector<std::vector<runtime::Span>>(state_->workers.size()));
 }
 
 }  // namespace kerf::schedmp

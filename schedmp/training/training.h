@@ -1,9 +1,9 @@
 // Training is a program: schedule() sends each worker one step, update() runs the worker's row of
 // the schedule for it, aggregate() takes down what the step vector says, or adds an evaluation up.
 //
-// The scheduler's instance is made from a TrainingSetup; a worker's from the factories alone, and
-// learns the rest from its job. A worker that cannot rebuild the same model, plan or data set ends
-// the run with an error that names the difference.
+// A worker's half is made from the factories alone, and learns the rest from its job. A worker that
+// cannot rebuild the same model, plan or data set ends the run with an error that names the
+// difference.
 #pragma once
 
 #include <filesystem>
@@ -18,6 +18,7 @@
 #include "schedmp/dataset.h"
 #include "schedmp/program.h"
 #include "schedmp/training/learning_rate.h"
+#include "schedmp/training/messages.h"
 #include "schedmp/verify.h"
 
 namespace kerf::schedmp {
@@ -129,28 +130,32 @@ struct TrainingObserver {
   std::function<void(const EvaluationRecord&)> evaluation;
 };
 
-class Training : public Program {
+struct TrainingMessages {
+  using Job = TrainingJob;
+  using Task = TrainingTask;
+  using Result = TrainingResult;
+};
+
+// The scheduler's half.
+class Training : public SchedulerHalf<TrainingMessages> {
  public:
-  // A worker's half.
-  explicit Training(TrainingFactories factories);
-  // The scheduler's half. Verifies the schedule for this plan with options.setting: throws
-  // Error{kUsage} with the verdict's problems, Error{kInfeasible} where a worker would take more
-  // than options.memory. `data`: what the run reads of options.dataset, where that is open and was
-  // checked; else it is opened here.
-  Training(TrainingFactories factories, const partitioner::Model& model,
+  // Verifies the schedule for this plan with options.setting: throws Error{kUsage} with the
+  // verdict's problems, Error{kInfeasible} where a worker would take more than options.memory.
+  // `data`: what the run reads of options.dataset, where that is open and was checked; else it is
+  // opened here.
+  Training(const TrainingFactories& factories, const partitioner::Model& model,
            const partitioner::Plan& plan, const Schedule& schedule, TrainingOptions options,
            TrainingObserver observer = {}, std::optional<OpenSplits> data = std::nullopt);
   ~Training() override;
 
   std::string name() const override { return "training"; }
-  std::string job(int worker) override;
+  TrainingJob job(int worker) override;
   LaneTable lanes(int workers) const override;
   // Proves the memory of slots anew: throws Error{kInfeasible} as the constructor.
   void channels_go_over(const TransportTable& transports) override;
-  std::optional<std::vector<Task>> schedule(int64_t round) override;
+  int depth() const override;
+  Decision schedule(int64_t round) override;
   void aggregate(int64_t round, std::vector<Result> results) override;
-  void start(runtime::Workplace& workplace, std::string_view job) override;
-  std::string update(std::string_view task) override;
 
   // After the run, on the scheduler.
   const std::vector<StepRecord>& steps() const;
@@ -171,12 +176,12 @@ class Training : public Program {
   std::vector<std::vector<runtime::Span>> take_spans();
 
  private:
-  struct SchedulerHalf;
-  struct WorkerHalf;
-  TrainingFactories factories_;
-  std::unique_ptr<SchedulerHalf> scheduler_;
-  std::unique_ptr<WorkerHalf> worker_;
+  struct State;
+  std::unique_ptr<State> state_;
 };
+
+// The workers' half, for ProgramFactories.
+std::unique_ptr<runtime::Handler> training_worker(const TrainingFactories& factories);
 
 // Joins the shares that workers left of a result, and calls `rows` with whole rows, batch after
 // batch, in order. Throws Error{kUnavailable} naming what is missing.

@@ -10,6 +10,7 @@
 #include "partitioner/rewrite.h"
 #include "runtime/error.h"
 #include "runtime/time.h"
+#include "schedmp/encoded_program.h"
 #include "schedmp/schedules.h"
 #include "schedmp/training/result_memory.h"
 #include "schedmp/training/result_shares.h"
@@ -173,6 +174,27 @@ void TrainingWorker::measure_memory(const TrainingTask& task, TrainingResult& re
   const auto slots = static_cast<int64_t>(workplace_.endpoint.slot_bytes());
   result.resident_bytes = now.anonymous - start_.anonymous - result.data_bytes +
                           std::min(now.shared - start_.shared, slots);
+}
+
+namespace {
+
+class TrainingWorkerHalf final : public WorkerHalf<TrainingMessages> {
+ public:
+  explicit TrainingWorkerHalf(TrainingFactories factories) : factories_(std::move(factories)) {}
+  void start(runtime::Workplace& workplace, const TrainingJob& job) override {
+    worker_ = std::make_unique<TrainingWorker>(factories_, workplace, job);
+  }
+  TrainingResult update(const TrainingTask& task) override { return worker_->update(task); }
+
+ private:
+  TrainingFactories factories_;
+  std::unique_ptr<TrainingWorker> worker_;
+};
+
+}  // namespace
+
+std::unique_ptr<runtime::Handler> training_worker(const TrainingFactories& factories) {
+  return handler_of<TrainingMessages>(std::make_unique<TrainingWorkerHalf>(factories));
 }
 
 }  // namespace kerf::schedmp

@@ -203,8 +203,8 @@ Answer train(const Division& division) {
   std::filesystem::create_directories(options.shards);
   write_start(options.weights);
   Training program(factories(), model, plan, make_schedule("1f1b", model, plan), options);
-  const auto crew = tests::inproc_crew(
-      division.workers, {{"training", [] { return std::make_unique<Training>(factories()); }}});
+  const auto crew = tests::inproc_crew(division.workers,
+                                       {{"training", [] { return training_worker(factories()); }}});
   run(program, *crew, {3, 1});
   crew->stop();
   for (const RouteFigures& route : program.routes()) {

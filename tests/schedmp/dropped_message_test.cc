@@ -99,7 +99,7 @@ Error end_of_training(int lost) {
   Training program(tests::factories(), model, plan, make_schedule(c.schedule, model, plan),
                    options);
   const auto handlers =
-      handlers_of({{"training", [] { return std::make_unique<Training>(tests::factories()); }}});
+      handlers_of({{"training", [] { return training_worker(tests::factories()); }}});
   runtime::CrewOptions crew_options;
   crew_options.workers = 2;
   crew_options.transport = runtime::TransportKind::kInproc;

@@ -3,7 +3,6 @@
 
 #include "runtime/crew.h"
 #include "runtime/error.h"
-#include "runtime/wire.h"
 #include "schedmp/scheduler.h"
 
 namespace {

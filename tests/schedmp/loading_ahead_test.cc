@@ -246,9 +246,9 @@ void train_metered(bool evaluate, bool shuffle, Meter& meter) {
   options.evaluate = evaluate;
   options.shuffle = shuffle;
   Training program(factories, model, plan, make_schedule(c.schedule, model, plan), options);
-  const auto crew = kerf::tests::inproc_crew(
-      1, {{"training", [&] { return std::make_unique<Training>(factories); }}},
-      [](const std::string&) { return runtime::make_device("cpu"); });
+  const auto crew =
+      kerf::tests::inproc_crew(1, {{"training", [&] { return training_worker(factories); }}},
+                               [](const std::string&) { return runtime::make_device("cpu"); });
   run(program, *crew, {3, 1});
   crew->stop();
 }

@@ -4,11 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
+#include <thread>
 
 #include "apps/least_squares/least_squares.h"
 #include "runtime/error.h"
-#include "runtime/wire.h"
 #include "schedmp/scheduler.h"
 #include "tests/support/errors.h"
 #include "tests/support/inproc_crew.h"
@@ -18,108 +19,156 @@ namespace {
 
 using apps::LeastSquares;
 using apps::LeastSquaresOptions;
+using testing::AllOf;
+using testing::HasSubstr;
 using tests::error_of;
 using tests::inproc_crew;
 
 const ProgramFactories& programs();
 
-// Adds up round * worker; workers that are not asked are not heard.
-class Sum : public Program {
+struct SumMessages {
+  using Job = NoJob;
+  using Task = int64_t;
+  using Result = int64_t;
+};
+
+// Adds up what workers make of round * 100 + task; a round has tasks for some workers, some of
+// which get several.
+class Sum : public SchedulerHalf<SumMessages> {
  public:
-  explicit Sum(int64_t rounds = 0, int workers = 1) : rounds_(rounds), workers_(workers) {}
+  Sum(int64_t rounds, int workers, int depth = 1)
+      : rounds_(rounds), workers_(workers), depth_(depth) {}
   std::string name() const override { return "sum"; }
-  std::optional<std::vector<Task>> schedule(int64_t round) override {
-    if (round == rounds_) return std::nullopt;
+  int depth() const override { return depth_; }
+  Decision schedule(int64_t round) override {
+    if (round == rounds_) return Done{};
     ahead = std::max(ahead, round - folded);
     std::vector<Task> tasks;
-    for (int worker = 0; worker < workers_; ++worker)
-      if ((round + worker) % 3 != 0) tasks.push_back({worker, runtime::encode(round * worker)});
+    for (int64_t task = 0; task < tasks_of(round); ++task)
+      tasks.push_back({static_cast<int>((round + task) % workers_), round * 100 + task, -task});
     return tasks;
   }
   void aggregate(int64_t round, std::vector<Result> results) override {
     EXPECT_EQ(round, folded++);
-    for (size_t i = 0; i < results.size(); ++i) {
-      if (i > 0) {
-        EXPECT_LT(results[i - 1].worker, results[i].worker);
-      }
-      total += runtime::decode<int64_t>(results[i].payload);
+    ASSERT_EQ(std::ssize(results), tasks_of(round));
+    for (int64_t task = 0; task < std::ssize(results); ++task) {
+      const Result& result = results[static_cast<size_t>(task)];
+      EXPECT_EQ(result.worker, (round + task) % workers_);
+      EXPECT_EQ(result.id, -task);
+      EXPECT_EQ(result.payload, round * 100 + task + 1);
+      ++seen;
     }
   }
-  std::string update(std::string_view task) override {
-    return runtime::encode(runtime::decode<int64_t>(task) + 1);
-  }
+  static int64_t tasks_of(int64_t round) { return 1 + round % 5; }
 
-  int64_t total = 0;
+  int64_t seen = 0;
   int64_t folded = 0;
   int64_t ahead = 0;
 
  private:
   int64_t rounds_;
   int workers_;
+  int depth_;
+};
+
+class AddOne : public WorkerHalf<SumMessages> {
+ public:
+  int64_t update(const int64_t& task) override { return task + 1; }
+};
+
+struct TextMessages {
+  using Job = std::string;
+  using Task = std::string;
+  using Result = std::string;
 };
 
 // Throws where it is told to.
-class Throwing : public Program {
+void throw_at(const std::string& here, const std::string& where) {
+  if (here == where) throw Error(ErrorCode::kUnavailable, "no fuel in " + here, "tank");
+}
+
+class Throwing : public SchedulerHalf<TextMessages> {
  public:
-  explicit Throwing(std::string where = {}) : where_(std::move(where)) {}
+  explicit Throwing(std::string where) : where_(std::move(where)) {}
   std::string name() const override { return "throwing"; }
+  int depth() const override { return 2; }
   std::string job(int) override { return where_; }
-  void start(runtime::Workplace&, std::string_view job) override {
-    where_ = job;
-    throw_at("start");
-  }
-  std::optional<std::vector<Task>> schedule(int64_t round) override {
-    if (round == 3) throw_at("schedule");
+  Decision schedule(int64_t round) override {
+    if (round == 3) throw_at("schedule", where_);
     return std::vector<Task>{{0, "x"}};
   }
   void aggregate(int64_t round, std::vector<Result>) override {
-    if (round == 3) throw_at("aggregate");
+    if (round == 3) throw_at("aggregate", where_);
   }
-  std::string update(std::string_view) override { return throw_at("update"), "done"; }
 
  private:
-  void throw_at(const std::string& here) const {
-    if (here == where_) throw Error(ErrorCode::kUnavailable, "no fuel in " + here, "tank");
-  }
   std::string where_;
 };
 
-// Schedules `tasks_of(round)` for ever.
-class Endless : public Program {
+class ThrowingWorker : public WorkerHalf<TextMessages> {
  public:
-  using Tasks = std::function<std::vector<Task>(int64_t)>;
-  explicit Endless(Tasks tasks_of = {}) : tasks_of_(std::move(tasks_of)) {}
-  std::string name() const override { return "endless"; }
-  std::optional<std::vector<Task>> schedule(int64_t round) override { return tasks_of_(round); }
-  void aggregate(int64_t, std::vector<Result>) override {}
-  std::string update(std::string_view) override {
-    throw Error(ErrorCode::kUsage, "the third gear is missing");
+  void start(runtime::Workplace&, const std::string& job) override {
+    where_ = job;
+    throw_at("start", where_);
   }
+  std::string update(const std::string&) override { return throw_at("update", where_), "done"; }
 
  private:
-  Tasks tasks_of_;
+  std::string where_;
 };
 
-class Broken : public Program {
+// Schedules what it is told to, as long as that has something to say.
+class Scripted : public SchedulerHalf<TextMessages> {
  public:
-  std::string name() const override { return "broken"; }
-  std::optional<std::vector<Task>> schedule(int64_t) override {
-    return std::vector<Task>{{0, "x"}};
+  using Script = std::function<Decision(int64_t round)>;
+  explicit Scripted(Script script, std::string name = "scripted")
+      : script_(std::move(script)), name_(std::move(name)) {}
+  std::string name() const override { return name_; }
+  int depth() const override { return 4; }
+  bool unordered() const override { return as_they_come; }
+  Decision schedule(int64_t round) override { return ++asked, script_(round); }
+  void aggregate(int64_t round, std::vector<Result> results) override {
+    for (const Result& each : results) told.emplace_back(round, each.id);
+    if (folded) folded();
   }
-  void aggregate(int64_t, std::vector<Result>) override {}
-  std::string update(std::string_view) override {
-    throw Error(ErrorCode::kUsage, "the third gear is missing", "gearbox");
-  }
+
+  bool as_they_come = false;
+  std::function<void()> folded;
+  int asked = 0;
+  std::vector<std::pair<int64_t, int64_t>> told;  // round and id of each result, as they were told
+
+ private:
+  Script script_;
+  std::string name_;
 };
+
+// Does a task by its text: "fail", "sleep", or anything else.
+class ScriptedWorker : public WorkerHalf<TextMessages> {
+ public:
+  std::string update(const std::string& task) override {
+    if (task == "fail") throw Error(ErrorCode::kUsage, "the third gear is missing", "gearbox");
+    while (task == "sleep" && !awake) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return task;
+  }
+  static std::atomic<bool> awake;
+};
+std::atomic<bool> ScriptedWorker::awake = true;
 
 const ProgramFactories& programs() {
   static const ProgramFactories factories = {
-      {"sum", [] { return std::make_unique<Sum>(); }},
-      {"broken", [] { return std::make_unique<Broken>(); }},
-      {"throwing", [] { return std::make_unique<Throwing>(); }},
-      {"endless", [] { return std::make_unique<Endless>(); }},
-      {"least-squares", [] { return std::make_unique<LeastSquares>(); }}};
+      {"sum", worker_half<AddOne>},
+      {"throwing", worker_half<ThrowingWorker>},
+      {"scripted", worker_half<ScriptedWorker>},
+      {"least-squares", worker_half<apps::LeastSquaresWorker>}};
   return factories;
+}
+
+using Texts = std::vector<TaskFor<std::string>>;
+
+std::optional<Error> error_of_script(Scripted::Script script, int workers = 1) {
+  Scripted program(std::move(script));
+  const auto crew = inproc_crew(workers, programs());
+  return error_of([&] { run(program, *crew); });
 }
 
 class Loop : public testing::TestWithParam<std::tuple<int, int, int>> {};
@@ -127,18 +176,13 @@ class Loop : public testing::TestWithParam<std::tuple<int, int, int>> {};
 TEST_P(Loop, FoldsEveryResultOnceInOrder) {
   const auto [workers, depth, batch] = GetParam();
   constexpr int64_t kRounds = 200;
-  int64_t expected = 0, tasks = 0;
-  for (int64_t round = 0; round < kRounds; ++round)
-    for (int worker = 0; worker < workers; ++worker)
-      if ((round + worker) % 3 != 0) {
-        expected += round * worker + 1;
-        ++tasks;
-      }
-  Sum program(kRounds, workers);
+  int64_t tasks = 0;
+  for (int64_t round = 0; round < kRounds; ++round) tasks += Sum::tasks_of(round);
+  Sum program(kRounds, workers, depth);
   const auto crew = inproc_crew(workers, programs());
-  const LoopReport report = run(program, *crew, {depth, batch});
+  const LoopReport report = run(program, *crew, {.depth = {}, .batch = batch});
   crew->stop();
-  EXPECT_EQ(program.total, expected);
+  EXPECT_EQ(program.seen, tasks);
   EXPECT_EQ(report.rounds, kRounds);
   EXPECT_EQ(report.tasks, tasks);
   EXPECT_EQ(program.ahead, depth - 1) << "so many rounds are under way, and never more";
@@ -148,24 +192,83 @@ INSTANTIATE_TEST_SUITE_P(WorkersDepthBatch, Loop,
                          testing::Combine(testing::Values(1, 2, 4), testing::Values(1, 3, 16),
                                           testing::Values(1, 8)));
 
-TEST(LoopErrors, AWorkersErrorEndsTheRunAndNamesTheWorker) {
-  Broken program;
+TEST(LoopDepth, IsWhatTheProgramDeclaresUnlessSomebodySaysSo) {
+  for (const auto& [asked, depth] : {std::pair(std::optional<int>(), 3), {std::optional(5), 5}}) {
+    Sum program(50, 2, 3);
+    const auto crew = inproc_crew(2, programs());
+    run(program, *crew, {.depth = asked});
+    crew->stop();
+    EXPECT_EQ(program.ahead, depth - 1);
+  }
+}
+
+// Worker 0 is asleep until worker 1 was heard of in every round: in order nothing would be told.
+TEST(LoopUnordered, TellsEachResultAsItComes) {
+  ScriptedWorker::awake = false;
+  Scripted program([](int64_t round) -> Scripted::Decision {
+    if (round == 4) return Done{};
+    return Texts{{0, "sleep", 7}, {1, "go", 8}};
+  });
+  program.as_they_come = true;
+  program.folded = [&] { ScriptedWorker::awake = program.told.size() >= 4; };
   const auto crew = inproc_crew(2, programs());
-  const auto error = kerf::tests::error_of([&] { run(program, *crew); });
+  const LoopReport report = run(program, *crew);
+  crew->stop();
+  ASSERT_EQ(program.told.size(), 8u);
+  for (int64_t round = 0; round < 4; ++round) {
+    EXPECT_EQ(program.told[static_cast<size_t>(round)], std::pair(round, int64_t{8}));
+    EXPECT_EQ(program.told[static_cast<size_t>(4 + round)], std::pair(round, int64_t{7}));
+  }
+  EXPECT_EQ(report.rounds, 4);
+}
+
+TEST(LoopWaits, UntilAResultIsIn) {
+  bool owed = false;
+  Scripted program([&](int64_t round) -> Scripted::Decision {
+    if (owed) return Wait{};
+    if (round == 20) return Done{};
+    owed = true;
+    return Texts{{0, "go"}};
+  });
+  program.folded = [&] { owed = false; };
+  const auto crew = inproc_crew(1, programs());
+  EXPECT_EQ(run(program, *crew).rounds, 20);
+  crew->stop();
+  EXPECT_EQ(program.asked, 20 * 2 + 1) << "it is asked again once a result is in, and not before";
+}
+
+TEST(LoopErrors, WhoWaitsForNothingIsToldSo) {
+  const auto thrown = error_of_script([](int64_t round) -> Scripted::Decision {
+    if (round == 2) return Wait{};
+    return Texts{{0, "go"}};
+  });
+  ASSERT_TRUE(thrown);
+  EXPECT_EQ(thrown->code(), ErrorCode::kInternal);
+  EXPECT_THAT(thrown->what(), AllOf(HasSubstr("no task is under way"), HasSubstr("scripted"),
+                                    HasSubstr("round 2")));
+}
+
+TEST(LoopErrors, AWorkersErrorEndsTheRunAndNamesTheWorker) {
+  const auto error = error_of_script([](int64_t) { return Texts{{1, "fail"}}; }, 2);
   ASSERT_TRUE(error) << "the error was lost";
-  EXPECT_THAT(error->what(), testing::HasSubstr("the third gear is missing"));
-  EXPECT_THAT(error->what(), testing::HasSubstr("worker 0"));
+  EXPECT_THAT(error->what(), AllOf(HasSubstr("the third gear is missing"), HasSubstr("worker 1")));
 }
 
 TEST(LoopErrors, AnUnknownProgramIsRefusedByName) {
-  Broken program;
-  const auto crew = inproc_crew(1, {{"sum", [] { return std::make_unique<Sum>(); }}});
-  try {
-    run(program, *crew);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("broken"));
-  }
+  Scripted program([](int64_t) { return Done{}; }, "broken");
+  const auto crew = inproc_crew(1, {{"sum", worker_half<AddOne>}});
+  const auto error = error_of([&] { run(program, *crew); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), HasSubstr("broken"));
+}
+
+TEST(LoopErrors, AWorkersHalfWithOtherMessagesIsRefused) {
+  Scripted program([](int64_t) { return Texts{{0, "go"}}; }, "sum");
+  const auto crew = inproc_crew(1, programs());
+  const auto error = error_of([&] { run(program, *crew); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kUsage);
+  EXPECT_THAT(error->what(), HasSubstr("other messages"));
 }
 
 // Whichever half it is in, it ends the run at once, as it was thrown, and nothing hangs.
@@ -179,50 +282,56 @@ TEST(LoopErrors, WhatAProgramThrowsEndsTheRun) {
     ASSERT_TRUE(thrown) << where;
     EXPECT_EQ(thrown->code(), ErrorCode::kUnavailable) << where;
     EXPECT_EQ(thrown->where(), "tank");
-    EXPECT_THAT(thrown->message(), testing::HasSubstr("no fuel in " + where));
+    EXPECT_THAT(thrown->message(), HasSubstr("no fuel in " + where));
     EXPECT_LT(runtime::Clock::now() - begin, std::chrono::seconds(5)) << where;
   }
 }
 
-TEST(LoopErrors, AnInterruptIsSeenThoughEveryRoundIsEmpty) {
+TEST(LoopErrors, AnInterruptIsSeenWhileAProgramWaits) {
+  ScriptedWorker::awake = false;
   const auto crew = inproc_crew(1, programs());
-  Endless program([&](int64_t round) {
-    if (round == 1000) crew->interrupt();
-    return std::vector<Task>{};
+  Scripted program([&](int64_t round) -> Scripted::Decision {
+    if (round == 0) return Texts{{0, "sleep"}};
+    crew->interrupt();
+    return Wait{};
   });
   const auto thrown = error_of([&] { run(program, *crew); });
+  ScriptedWorker::awake = true;
   ASSERT_TRUE(thrown);
   EXPECT_EQ(thrown->code(), ErrorCode::kInterrupted);
 }
 
-TEST(LoopErrors, AFailureIsSeenThoughEveryFurtherRoundIsEmpty) {
-  const auto crew = inproc_crew(1, programs());
-  bool sent = false;
-  Endless program([&](int64_t) {
-    if (!std::exchange(sent, true)) return std::vector<Task>{{0, "x"}};
-    return std::vector<Task>{};
+TEST(LoopErrors, AFailureIsSeenWhileAProgramWaits) {
+  const auto thrown = error_of_script([](int64_t round) -> Scripted::Decision {
+    if (round == 0) return Texts{{0, "fail"}};
+    return Wait{};
   });
-  const auto thrown = error_of([&] { run(program, *crew); });
   ASSERT_TRUE(thrown);
-  EXPECT_THAT(thrown->message(), testing::HasSubstr("the third gear is missing"));
+  EXPECT_THAT(thrown->message(), HasSubstr("the third gear is missing"));
 }
 
-TEST(LoopErrors, TwoTasksOfARoundForOneWorkerAreABug) {
-  const auto crew = inproc_crew(2, programs());
-  Endless program([](int64_t) { return std::vector<Task>{{1, "a"}, {0, "b"}, {1, "c"}}; });
-  const auto thrown = error_of([&] { run(program, *crew); });
+TEST(LoopErrors, ARoundOfNoTaskIsABug) {
+  const auto thrown = error_of_script([](int64_t) { return Texts{}; });
   ASSERT_TRUE(thrown);
   EXPECT_EQ(thrown->code(), ErrorCode::kInternal);
-  EXPECT_THAT(thrown->message(), testing::HasSubstr("two tasks of round 0 for worker 1"));
+  EXPECT_THAT(thrown->message(), HasSubstr("round 0 schedules no task"));
+}
+
+TEST(LoopErrors, ATaskForAWorkerThatThereIsNotIsABug) {
+  for (const int worker : {-1, 2}) {
+    const auto thrown = error_of_script([&](int64_t) { return Texts{{worker, "go"}}; }, 2);
+    ASSERT_TRUE(thrown);
+    EXPECT_THAT(thrown->message(), HasSubstr(kerf::format("schedules worker {} of 2", worker)));
+  }
 }
 
 TEST(LoopErrors, ATaskOfMoreThanAMessageIsABug) {
-  const auto crew = inproc_crew(1, programs());
-  Endless program([](int64_t) { return std::vector<Task>{{0, std::string(2'000'000, 'x')}}; });
-  const auto thrown = error_of([&] { run(program, *crew); });
+  const auto thrown = error_of_script([](int64_t) {
+    return Texts{{0, std::string(2'000'000, 'x')}};
+  });
   ASSERT_TRUE(thrown);
   EXPECT_EQ(thrown->code(), ErrorCode::kInternal);
-  EXPECT_THAT(thrown->message(), testing::HasSubstr("belongs into a table or a channel"));
+  EXPECT_THAT(thrown->message(), HasSubstr("belongs into a table or a channel"));
 }
 
 // The gradient A'(Ax - b) is zero at the optimum, whoever found it.
@@ -251,7 +360,7 @@ TEST(LeastSquaresProgram, ReachesTheOptimumOnAnyNumberOfWorkers) {
   for (const int workers : {1, 2, 3}) {
     LeastSquares program(options, workers);
     const auto crew = inproc_crew(workers, programs());
-    run(program, *crew, {1, 1});
+    run(program, *crew);
     crew->stop();
     EXPECT_TRUE(program.converged());
     EXPECT_LT(gradient_norm(options, program.solution()), 1e-4);

@@ -62,14 +62,6 @@ void SleepingStream::sleep_until(std::chrono::steady_clock::time_point end) {
   late_ = std::min(late_ + (std::chrono::nanoseconds(late) - late_) / kMeanOf, kMostEarly);
 }
 
-std::optional<std::vector<schedmp::Task>> SleepingTraining::schedule(int64_t) {
-  KERF_CHECK(false, "this is a worker's half");
-}
-
-void SleepingTraining::aggregate(int64_t, std::vector<schedmp::Result>) {
-  KERF_CHECK(false, "this is a worker's half");
-}
-
 // The compute thread's own sleep wakes as exactly as the kernel can.
 void SleepingTraining::start(runtime::Workplace& workplace, std::string_view job) {
   ::prctl(PR_SET_TIMERSLACK, 1UL);
@@ -77,7 +69,7 @@ void SleepingTraining::start(runtime::Workplace& workplace, std::string_view job
   workplace_ = std::make_unique<runtime::Workplace>(
       runtime::Workplace{workplace.worker, workplace.workers, workplace.threads, workplace.device,
                          *stream_, workplace.endpoint, workplace.activity, workplace.trace});
-  training_.start(*workplace_, job);
+  training_->start(*workplace_, job);
 }
 
 }  // namespace kerf::tests

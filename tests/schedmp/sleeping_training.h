@@ -65,23 +65,20 @@ struct ToldAction {
 ToldAction told_action(const std::string& doing);
 
 // A worker's half of schedmp::Training.
-class SleepingTraining final : public schedmp::Program {
+class SleepingTraining final : public runtime::Handler {
  public:
-  SleepingTraining(schedmp::TrainingFactories factories, std::shared_ptr<Sleeps> sleeps)
-      : sleeps_(std::move(sleeps)), training_(std::move(factories)) {}
+  SleepingTraining(const schedmp::TrainingFactories& factories, std::shared_ptr<Sleeps> sleeps)
+      : sleeps_(std::move(sleeps)), training_(schedmp::training_worker(factories)) {}
 
-  std::string name() const override { return training_.name(); }
-  std::optional<std::vector<schedmp::Task>> schedule(int64_t round) override;
-  void aggregate(int64_t round, std::vector<schedmp::Result> results) override;
   void start(runtime::Workplace& workplace, std::string_view job) override;
-  std::string update(std::string_view task) override { return training_.update(task); }
+  std::string update(std::string_view task) override { return training_->update(task); }
 
  private:
   // In this order: what is under way works on the stream until it is over.
   std::shared_ptr<Sleeps> sleeps_;
   std::unique_ptr<SleepingStream> stream_;
   std::unique_ptr<runtime::Workplace> workplace_;
-  schedmp::Training training_;
+  std::unique_ptr<runtime::Handler> training_;
 };
 
 }  // namespace kerf::tests

@@ -99,8 +99,7 @@ class Splits : public testing::Test {
   }
   void run_with_crew(Training& training) {
     const auto crew = kerf::tests::inproc_crew(
-        plan_.workers_bound(),
-        {{"training", [&] { return std::make_unique<Training>(factories(opened_)); }}});
+        plan_.workers_bound(), {{"training", [&] { return training_worker(factories(opened_)); }}});
     run(training, *crew, {3, 1});
     crew->stop();
   }

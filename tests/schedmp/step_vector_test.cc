@@ -198,8 +198,8 @@ Answer train(const Case& c, const RunOf& how) {
     write_safetensors(options.weights, how.weights);
   }
   Training program(factories(), model, plan, schedule, options);
-  const auto crew = tests::inproc_crew(
-      plan.workers_bound(), {{"training", [] { return std::make_unique<Training>(factories()); }}});
+  const auto crew = tests::inproc_crew(plan.workers_bound(),
+                                       {{"training", [] { return training_worker(factories()); }}});
   run(program, *crew, {3, 1});
   crew->stop();
   join_weights(model, plan, folder() / "shards", folder() / "weights.safetensors");

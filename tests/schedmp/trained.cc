@@ -158,7 +158,7 @@ Answer train(const Case& c) {
   options.setting.devices = {runtime::make_device(c.device)->kind()};
   Training program(factories(), model, plan, schedule, options);
   const auto crew = kerf::tests::inproc_crew(
-      plan.workers_bound(), {{"training", [] { return std::make_unique<Training>(factories()); }}},
+      plan.workers_bound(), {{"training", [] { return training_worker(factories()); }}},
       devices_of(c));
   run(program, *crew, {3, 1});
   crew->stop();

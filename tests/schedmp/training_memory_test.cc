@@ -136,16 +136,16 @@ TEST(MemoryByPair, RefusesACapThatThePairsBreak) {
 class Stingy : public Training {
  public:
   using Training::Training;
-  std::string job(int worker) override {
-    auto job = runtime::decode<TrainingJob>(Training::job(worker));
+  TrainingJob job(int worker) override {
+    TrainingJob job = Training::job(worker);
     job.memory -= worker == 1 ? 64 : 0;
-    return runtime::encode(job);
+    return job;
   }
 };
 
 std::optional<Error> error_of_run(Training& training) {
   const auto crew = kerf::tests::inproc_crew(
-      kWorkers, {{"training", [] { return std::make_unique<Training>(factories()); }}},
+      kWorkers, {{"training", [] { return training_worker(factories()); }}},
       [](const std::string& name) { return runtime::make_device(name); });
   return error_of([&] {
     run(training, *crew);

@@ -108,8 +108,8 @@ Answer train(const std::string& source, const std::string& shares, int workers) 
   options.optimizer.learning_rate = 0.1;
   options.optimizer.momentum = 0.9;
   Training program(factories(), model, plan, make_schedule("1f1b", model, plan), options);
-  const auto crew = tests::inproc_crew(
-      workers, {{"training", [] { return std::make_unique<Training>(factories()); }}});
+  const auto crew =
+      tests::inproc_crew(workers, {{"training", [] { return training_worker(factories()); }}});
   run(program, *crew, {3, 1});
   crew->stop();
   Answer answer{{}, program.evaluations().back(), program.routes()};

@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
         return std::make_shared<Stripes>();
       }};
   const schedmp::ProgramFactories programs{
-      {"training", [&] { return std::make_unique<schedmp::Training>(factories); }}};
+      {"training", [&] { return schedmp::training_worker(factories); }}};
   if (const auto code = schedmp::serve_if_worker(argc, argv, programs)) return *code;
   try {
     const partitioner::Model model = make_model("tiny");
