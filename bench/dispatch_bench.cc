@@ -2,8 +2,10 @@
 //
 //   dispatch_bench [--workers 2] [--seconds 2] [--transport ipc] [--json]
 //
-// Each worker has 16 messages under way; a message carries 1 task, then 16. A task is 64 bytes and
-// its result 8. The benchmark starts its own workers: this same program, with --connect.
+// By the crew alone, each worker has 16 messages under way; a message carries 1 task, then 16.
+// Through the loop by a program: rounds of one task for each worker in turn, and for all of them,
+// one at a time, 64 under way, and 64 of which 16 go together. A task is 64 bytes and its result 8.
+// The benchmark starts its own workers: this same program, with --connect.
 #include <unistd.h>
 
 #include <chrono>
@@ -15,6 +17,7 @@
 #include "runtime/crew.h"
 #include "runtime/json.h"
 #include "runtime/process.h"
+#include "schedmp/scheduler.h"
 
 namespace {
 
@@ -34,7 +37,44 @@ class EchoHandler final : public Handler {
   }
 };
 
-std::unique_ptr<Handler> make_handler(const std::string&) {
+// The same as a program: `to_all` or to each worker in turn, for `seconds`.
+struct EchoMessages {
+  using Job = schedmp::NoJob;
+  using Task = std::string;
+  using Result = std::string;
+};
+
+class Echo final : public schedmp::SchedulerHalf<EchoMessages> {
+ public:
+  Echo(int workers, bool to_all, double seconds)
+      : workers_(workers),
+        to_all_(to_all),
+        end_(after(
+            std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)))) {}
+  std::string name() const override { return "echo program"; }
+  Decision schedule(int64_t round) override {
+    if (Clock::now() >= end_) return schedmp::Done{};
+    std::vector<Task> tasks;
+    for (int worker = 0; worker < workers_; ++worker)
+      if (to_all_ || round % workers_ == worker) tasks.push_back({worker, task_});
+    return tasks;
+  }
+  void aggregate(int64_t, std::vector<Result>) override {}
+
+ private:
+  int workers_;
+  bool to_all_;
+  Clock::time_point end_;
+  std::string task_ = std::string(kTaskBytes, 't');
+};
+
+class EchoWorker final : public schedmp::WorkerHalf<EchoMessages> {
+ public:
+  std::string update(const std::string& task) override { return task.substr(0, kResultBytes); }
+};
+
+std::unique_ptr<Handler> make_handler(const std::string& program) {
+  if (program == "echo program") return schedmp::worker_half<EchoWorker>();
   return std::make_unique<EchoHandler>();
 }
 
@@ -118,18 +158,21 @@ Flags parse(int argc, char** argv) {
   return flags;
 }
 
-void run(const Flags& flags) {
+std::unique_ptr<Crew> assemble(const Flags& flags) {
   CrewOptions options;
   options.workers = flags.workers;
   options.transport = parse_transport(flags.transport);
   options.worker_command = {program_path()};
   options.identity.build = "dispatch_bench";
   options.handlers = make_handler;
-  const auto crew = Crew::assemble(options);
+  return Crew::assemble(options);
+}
+
+Json by_crew(const Flags& flags) {
+  const auto crew = assemble(flags);
   const auto n = static_cast<size_t>(flags.workers);
   crew->start("echo", std::vector<std::string>(n), {n, std::vector<std::vector<Lane>>(n)});
   measure(*crew, flags.workers, 1, 0.2);  // warm up
-  Json report = {{"workers", flags.workers}, {"messages_under_way", kUnderWay}};
   Json rows = Json::array();
   if (!flags.json)
     std::printf("%d workers, %d messages under way at each\n", flags.workers, kUnderWay);
@@ -141,9 +184,38 @@ void run(const Flags& flags) {
                   human_count(static_cast<long long>(figures.per_second())).c_str(),
                   1e6 / figures.per_second());
   }
-  report["rows"] = rows;
-  if (flags.json) std::printf("%s\n", report.dump(2).c_str());
   crew->stop();
+  return rows;
+}
+
+Json by_program(const Flags& flags) {
+  Json rows = Json::array();
+  if (!flags.json) std::printf("through the loop, by a program\n");
+  for (const bool to_all : {false, true})
+    for (const auto& [depth, batch] : {std::pair(1, 1), {64, 1}, {64, 16}}) {
+      const auto crew = assemble(flags);
+      Echo program(flags.workers, to_all, flags.seconds);
+      const schedmp::LoopReport report =
+          schedmp::run(program, *crew, {.depth = depth, .batch = batch});
+      crew->stop();
+      const double per_second = static_cast<double>(report.rounds) / report.seconds;
+      rows.push_back({{"to_all", to_all},
+                      {"depth", depth},
+                      {"batch", batch},
+                      {"rounds_per_second", per_second}});
+      if (!flags.json)
+        std::printf("a task for %s, depth %2d, %2d together: %12s rounds/s\n",
+                    to_all ? "each worker" : "one worker ", depth, batch,
+                    human_count(static_cast<long long>(per_second)).c_str());
+    }
+  return rows;
+}
+
+void run(const Flags& flags) {
+  Json report = {{"workers", flags.workers}, {"messages_under_way", kUnderWay}};
+  report["rows"] = by_crew(flags);
+  report["programs"] = by_program(flags);
+  if (flags.json) std::printf("%s\n", report.dump(2).c_str());
 }
 
 }  // namespace
