@@ -126,7 +126,10 @@ class Scripted : public SchedulerHalf<TextMessages> {
   std::string name() const override { return name_; }
   int depth() const override { return 4; }
   bool unordered() const override { return as_they_come; }
-  Decision schedule(int64_t round) override { return ++asked, script_(round); }
+  Decision schedule(int64_t round) override {
+    if (++asked > 1000) throw Error(ErrorCode::kInternal, "it is asked again and again");
+    return script_(round);
+  }
   void aggregate(int64_t round, std::vector<Result> results) override {
     for (const Result& each : results) told.emplace_back(round, each.id);
     if (folded) folded();
@@ -142,12 +145,15 @@ class Scripted : public SchedulerHalf<TextMessages> {
   std::string name_;
 };
 
-// Does a task by its text: "fail", "sleep", or anything else.
+// Does a task by its text: "fail", "sleep" until it is woken, five seconds at most, or anything
+// else.
 class ScriptedWorker : public WorkerHalf<TextMessages> {
  public:
   std::string update(const std::string& task) override {
     if (task == "fail") throw Error(ErrorCode::kUsage, "the third gear is missing", "gearbox");
-    while (task == "sleep" && !awake) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const auto end = runtime::after(std::chrono::seconds(5));
+    while (task == "sleep" && !awake && runtime::Clock::now() < end)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return task;
   }
   static std::atomic<bool> awake;
