@@ -87,7 +87,7 @@ struct KernelEntry {
   std::string op;
   std::unique_ptr<Kernel> (*make)(const KernelSite& site) = nullptr;
   // Scratch memory that one call on local tensors of these shapes takes with so many threads, at
-  // most; null: none. It is granted by the plan, as the more of the two sizes want that
+  // most; null: none. It is granted by the plan, as the most of the sizes want that
   // micro-batches of its steps have; a call of fewer rows gets as much, and does with it.
   size_t (*workspace)(const BoundOperator& op, const LocalSpecs& local, int threads) = nullptr;
   // Memory for parameters in a layout of the kernel's own, kept from micro-batch to micro-batch and

@@ -68,12 +68,11 @@ void measure_call(const Model& model, const CallSetting& setting, LocalCall& cal
         blocks(ops::packed_bytes(op, setting.device, local, setting.threads, setting.gradients));
 }
 
-// What a library takes need not grow with the rows: both sizes that micro-batches of a step have.
-void measure_workspace(const Model& model, const CallSetting& setting, bool accumulates,
-                       LocalCall& call) {
+// What a library takes need not grow with the rows.
+void measure_workspace(const Model& model, const CallSetting& setting,
+                       std::span<const int64_t> sizes, bool accumulates, LocalCall& call) {
   const ops::BoundOperator& op = model.op(call.node);
-  for (int64_t samples = setting.largest; samples > 0 && samples >= setting.largest - 1;
-       --samples) {
+  for (const int64_t samples : sizes) {
     ops::LocalSpecs local = ops::local_specs(op, call.iterations, setting.largest, samples);
     local.accumulates = accumulates;
     call.workspace = std::max(

@@ -1,6 +1,7 @@
 // What lowering asks operators about their calls: every such question stands here.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "partitioner/model.h"
@@ -37,8 +38,9 @@ struct CallSetting {
   bool times_only = false;
 };
 void measure_call(const Model& model, const CallSetting& setting, LocalCall& call);
-// Of what it makes for gradients of parameters some is added to what is there, or nothing.
-void measure_workspace(const Model& model, const CallSetting& setting, bool accumulates,
-                       LocalCall& call);
+// The most for micro-batches of any of these `sizes`. Of what it makes for gradients of parameters
+// some is added to what is there, or nothing.
+void measure_workspace(const Model& model, const CallSetting& setting,
+                       std::span<const int64_t> sizes, bool accumulates, LocalCall& call);
 
 }  // namespace kerf::partitioner

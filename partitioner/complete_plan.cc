@@ -76,6 +76,7 @@ PlanRequest request_of_plan(const Plan& plan) {
   PlanRequest request;
   request.batch = plan.batch;
   request.micro_batches = plan.micro_batches;
+  request.given_sizes = plan.given_sizes;
   if (!plan.request) return request;
   request.setting = plan.request->setting;
   request.minimise = plan.request->minimise;

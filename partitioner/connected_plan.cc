@@ -14,6 +14,7 @@ Plan bound_plan(const Model& model, const PlanRequest& request, const Assignment
   plan.cut = request.cut;
   plan.batch = request.batch;
   plan.micro_batches = request.micro_batches;
+  plan.given_sizes = request.given_sizes;
   plan.schedule = request.schedule;
   plan.request = {
       request.source,   request.memory,    request.minimise,      request.setting,

@@ -68,26 +68,4 @@ LinkCosts mean_link_costs(const DeviceSpeed& speed) {
   return {pairs / seconds_of_byte, seconds / pairs};
 }
 
-std::vector<int64_t> micro_batch_sizes(int64_t batch, int micro_batches) {
-  KERF_CHECK(batch >= 0 && micro_batches >= 1, "{} rows over {} micro-batches", batch,
-             micro_batches);
-  std::vector<int64_t> sizes;
-  for (int64_t i = 0; i < micro_batches; ++i)
-    sizes.push_back(batch / micro_batches + (i < batch % micro_batches ? 1 : 0));
-  return sizes;
-}
-
-int64_t largest_micro_batch(int64_t batch, int micro_batches) {
-  if (micro_batches < 1) return batch;
-  return batch / micro_batches + (batch % micro_batches > 0 ? 1 : 0);
-}
-
-std::map<int64_t, int> counted_sizes(int64_t batch, int micro_batches) {
-  std::map<int64_t, int> result;
-  const auto larger = static_cast<int>(batch % micro_batches);
-  if (larger > 0) result[batch / micro_batches + 1] = larger;
-  result[batch / micro_batches] = micro_batches - larger;
-  return result;
-}
-
 }  // namespace kerf::partitioner

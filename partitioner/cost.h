@@ -6,8 +6,6 @@
 // these over its speed.
 #pragma once
 
-#include <map>
-
 #include "partitioner/capacities.h"
 #include "partitioner/model.h"
 #include "partitioner/profile.h"
@@ -46,13 +44,5 @@ struct NodeCost {
 // `largest` at most.
 NodeCost node_cost(const Model& model, NodeId node, const ops::Box& iterations, int64_t largest,
                    int64_t samples, const DeviceSpeed& speed = {});
-
-// Sizes of the micro-batches of a step: `batch` rows over `micro_batches`, larger ones first. Some
-// may be empty when the batch is small.
-std::vector<int64_t> micro_batch_sizes(int64_t batch, int micro_batches);
-// Rows of the largest of them.
-int64_t largest_micro_batch(int64_t batch, int micro_batches);
-// Rows -> how many micro-batches of a step have so many: two sizes at most.
-std::map<int64_t, int> counted_sizes(int64_t batch, int micro_batches);
 
 }  // namespace kerf::partitioner

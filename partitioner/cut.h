@@ -23,6 +23,7 @@ struct PlanRequest {
   int stages = 0;              // hybrid: 0 means 2 (1 for one worker); others ignore it
   int64_t batch = 128;
   int micro_batches = 8;
+  std::vector<int64_t> given_sizes = {};  // rows of each of them; empty: as even as can be
   std::string schedule = "1f1b";
   bool trains = true;             // whether the schedule has gradients: else they cost nothing
   bool updates_within = false;    // whether it updates within the step: no part shares a weight
@@ -43,9 +44,8 @@ struct PlanRequest {
   SearchEffort effort = {};
   std::vector<int> given_stages = {};  // layer: the stage of each node, instead of a search
 
-  int64_t largest_micro_batch() const {
-    return partitioner::largest_micro_batch(batch, micro_batches);
-  }
+  MicroBatchSizes sizes() const { return MicroBatchSizes(micro_batches, given_sizes); }
+  int64_t largest_micro_batch() const { return sizes().largest(batch); }  // rows of it
   // Bytes that a worker may take: `memory`, or those of its device where they are fewer.
   std::optional<int64_t> cap_of(int worker) const;
   bool is_capped() const;
@@ -111,7 +111,8 @@ std::vector<Plan> layer_front(const Model& model, const PlanRequest& request,
 // Whether a plan is made that is within request.memory, where there is a cap. Of what model_for()
 // gives.
 bool fits(const Model& model, const PlanRequest& request, const InFlight& in_flight);
-// The most rows of a step that fit, in as many micro-batches of one size; if none do, the fewest
+// The most rows of a step that fit, in as many micro-batches of one size, whatever sizes were
+// given; if none do, the fewest
 // that there is a plan of, whose make_plan() says what would fit. Of the model before model_for().
 // Memory only grows with rows, as far as a cut heeds a cap.
 int64_t largest_batch(const Model& model, PlanRequest request, const InFlight& in_flight);

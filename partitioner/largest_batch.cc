@@ -99,6 +99,7 @@ class LargestMicroBatch {
 
 int64_t largest_batch(const Model& model, PlanRequest request, const InFlight& in_flight) {
   const int micro_batches = request.micro_batches;
+  request.given_sizes.clear();
   return LargestMicroBatch(model, std::move(request), in_flight).find() * micro_batches;
 }
 

@@ -1,6 +1,7 @@
 #include "partitioner/lowering.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "partitioner/at.h"
 #include "partitioner/recomputation.h"
@@ -9,6 +10,25 @@ namespace kerf::partitioner {
 
 using ops::Box;
 using Kind = Instruction::Kind;
+
+namespace {
+
+constexpr size_t kMostAsked = 32;  // sizes: what has fewer rows yet does with what those get
+
+// Rows of a micro-batch, for all of which a call gets scratch memory enough: where none were given,
+// both numbers that micro-batches of a step may have.
+std::vector<int64_t> sizes_to_ask(const Plan& plan, int64_t largest) {
+  std::vector<int64_t> sizes = plan.given_sizes;
+  if (sizes.empty()) sizes = {largest, largest - 1};
+  std::erase_if(sizes, [](int64_t rows) { return rows < 1; });
+  std::ranges::sort(sizes, std::greater<>());
+  const auto again = std::ranges::unique(sizes);
+  sizes.erase(again.begin(), again.end());
+  sizes.resize(std::min(sizes.size(), kMostAsked));
+  return sizes;
+}
+
+}  // namespace
 
 Part Lowering::run(int part, int stage, bool interleaved) {
   part_ = part;
@@ -51,8 +71,9 @@ Part Lowering::run(int part, int stage, bool interleaved) {
 
 void Lowering::place(const CallSetting& setting) {
   const std::vector<bool> accumulate = accumulating_calls();
+  const std::vector<int64_t> sizes = sizes_to_ask(plan_, setting.largest);
   for (size_t i = 0; i < to_.calls.size(); ++i)
-    measure_workspace(model_, setting, accumulate[i], to_.calls[i]);
+    measure_workspace(model_, setting, sizes, accumulate[i], to_.calls[i]);
   place_memory(model_, to_, setting.largest);
 }
 

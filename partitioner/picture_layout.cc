@@ -23,8 +23,8 @@ constexpr double kLegendLine = 20;
 constexpr double kUnderLegend = 56;  // room for what is inserted for gradients
 
 std::string subtitle_text(const Plan& plan, const std::optional<int>& opened) {
-  std::string text = format("batch {} in {} micro-batches, schedule {}", plan.batch,
-                            plan.micro_batches, plan.schedule);
+  std::string text = format("batch {} in {}, schedule {}", plan.batch,
+                            sizes_in_words(plan.micro_batches, plan.given_sizes), plan.schedule);
   if (const auto gap = known_gap(plan.bottleneck, plan.bound))
     text += format("; the slowest worker is {:.1f} % above the lower bound", 100 * *gap);
   if (opened) text += format("; stage {} is opened", *opened);

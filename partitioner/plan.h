@@ -12,6 +12,7 @@
 #include "partitioner/connector.h"
 #include "partitioner/cost.h"
 #include "partitioner/in_flight.h"
+#include "partitioner/micro_batch_sizes.h"
 #include "partitioner/model.h"
 #include "partitioner/request.h"
 
@@ -31,12 +32,8 @@ struct Stage {
   bool operator==(const Stage&) const = default;
 };
 
-// Of a plan's step: beyond any use, and small enough that no product of it with a tensor's size
-// overflows.
-inline constexpr int64_t kMostRows = int64_t{1} << 31;
 inline constexpr int kMostParts = 4096;
 inline constexpr int kMostWorkers = 1024;
-inline constexpr int kMostMicroBatches = 65'536;
 
 // Per step of `batch` rows in `micro_batches`.
 struct WorkerPrediction {
@@ -61,8 +58,9 @@ struct Plan {
   Cut cut = Cut::kLayer;
   int64_t batch = 0;
   int micro_batches = 0;
-  std::string schedule;                // name that the prediction assumed
-  std::optional<KeptRequest> request;  // what else it assumed; empty: not told
+  std::vector<int64_t> given_sizes = {};  // rows of each of them; empty: as even as can be
+  std::string schedule;                   // name that the prediction assumed
+  std::optional<KeptRequest> request;     // what else it assumed; empty: not told
   std::vector<Stage> stages;
   Division division;                 // what each part computes of each node
   std::vector<ops::Layout> layouts;  // by value; follow from the division
@@ -74,10 +72,9 @@ struct Plan {
   std::optional<double> bound;  // no such plan has a lower one; only the search for it tells
   Witness witness = {};         // of the bound
 
-  // Rows of it.
-  int64_t largest_micro_batch() const {
-    return partitioner::largest_micro_batch(batch, micro_batches);
-  }
+  // How the rows of a step go to its micro-batches, also of one that has fewer than `batch`.
+  MicroBatchSizes sizes() const { return MicroBatchSizes(micro_batches, given_sizes); }
+  int64_t largest_micro_batch() const { return sizes().largest(batch); }  // rows of it
   int replicas() const { return division.replica_parts > 0 ? parts() / division.replica_parts : 1; }
   int parts() const { return static_cast<int>(binding.size()); }
   int workers_bound() const;  // one more than the largest number of a worker

@@ -116,12 +116,20 @@ Json request_to_json(const KeptRequest& request) {
   return json;
 }
 
+// A number, or of given sizes each.
+Json micro_batches_to_json(const Plan& plan) {
+  return plan.given_sizes.empty() ? Json(plan.micro_batches) : Json(plan.given_sizes);
+}
+
 // What was decided, but for stages and layouts.
 Json head_to_json(const Model& model, const Plan& plan) {
-  Json json = {
-      {"kerf_plan", kPlanVersion},  {"model", plan.model}, {"fingerprint", plan.fingerprint},
-      {"cut", to_string(plan.cut)}, {"batch", plan.batch}, {"micro_batches", plan.micro_batches},
-      {"schedule", plan.schedule}};
+  Json json = {{"kerf_plan", kPlanVersion},
+               {"model", plan.model},
+               {"fingerprint", plan.fingerprint},
+               {"cut", to_string(plan.cut)},
+               {"batch", plan.batch},
+               {"micro_batches", micro_batches_to_json(plan)},
+               {"schedule", plan.schedule}};
   if (plan.request) json["request"] = request_to_json(*plan.request);
   for (const Rewrite& rewrite : model.rewrites()) {
     Json one = {{"rewrite", rewrite.name}, {"node", rewrite.node}};

@@ -1,7 +1,7 @@
 // A plan as JSON: what write_plan writes and read_plan reads, without the text around it.
 //
-//   {"kerf_plan": 1, "model": ..., "fingerprint": ..., "cut": ..., "batch": ..., "micro_batches":
-//   ...,
+//   {"kerf_plan": 1, "model": ..., "fingerprint": ..., "cut": ..., "batch": 64,
+//    "micro_batches": 8, or [32, 16, 8, 8]: the rows of each, "batch" together,
 //    "schedule": ...,
 //    "request": {"source": ..., "memory": ..., "objective": "time", "slots": 2, "mirrored": false,
 //                "exported": true where slots are a GPU's blocks, "optimizer_states": 1, "threads":

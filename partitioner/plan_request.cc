@@ -18,6 +18,10 @@ void check_request(const PlanRequest& request) {
   if (request.micro_batches > request.batch)
     fail(format("--micro-batches {}: a batch of {} rows has no more than {}", request.micro_batches,
                 request.batch, request.batch));
+  if (const std::string wrong =
+          check_given_sizes(request.micro_batches, request.given_sizes, request.batch);
+      !wrong.empty())
+    fail(format("--micro-batches: {}", wrong));
   if (!request.placement.empty() &&
       request.placement.size() != static_cast<size_t>(request.workers))
     fail(format("a placement of {} parts, but there are {}", request.placement.size(),

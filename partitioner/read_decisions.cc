@@ -65,6 +65,24 @@ std::vector<Stage> read_stages(const PlanFile& file) {
   return stages;
 }
 
+// How many they are, or the rows of each.
+void read_micro_batches(const PlanFile& file, Plan& plan) {
+  const char* key = "micro_batches";
+  if (!json_at(file.json, key, file.origin).is_array()) {
+    plan.micro_batches = json_small(file.json, key, 1, file.origin);
+    return;
+  }
+  for (const Json& one : json_array(file.json, key, file.origin)) {
+    if (!one.is_number_integer()) refuse_member(file.at(key), "must be an array of integers");
+    plan.given_sizes.push_back(one.get<int64_t>());
+  }
+  if (plan.given_sizes.empty()) refuse_member(file.at(key), "there is none");
+  plan.micro_batches = static_cast<int>(plan.given_sizes.size());
+  if (const std::string wrong = check_given_sizes(plan.micro_batches, plan.given_sizes, plan.batch);
+      !wrong.empty())
+    refuse_member(file.at(key), wrong);
+}
+
 // All replicas have as many parts.
 void read_replicas(const PlanFile& file, Plan& plan) {
   const char* key = "replica_of_micro_batch";
@@ -117,15 +135,15 @@ Plan read_decisions(const PlanFile& file) {
   plan.fingerprint = json_string(json, "fingerprint", origin);
   plan.cut = parsed(parse_cut, json_string(json, "cut", origin), file.at("cut"));
   plan.batch = json_int(json, "batch", origin);
-  plan.micro_batches = json_small(json, "micro_batches", 1, origin);
+  if (plan.batch < 1 || plan.batch > kMostRows)
+    refuse_member(origin,
+                  format("the batch of {} rows is not within 1 and {}", plan.batch, kMostRows));
+  read_micro_batches(file, plan);
   plan.schedule = json_string(json, "schedule", origin);
   if (json.contains("request")) plan.request = read_request(file);
   plan.binding = json_numbers(json_array(json, "binding", origin), file.at("binding"));
   read_replicas(file, plan);
   plan.stages = read_stages(file);
-  if (plan.batch < 1 || plan.batch > kMostRows)
-    refuse_member(origin,
-                  format("the batch of {} rows is not within 1 and {}", plan.batch, kMostRows));
   return plan;
 }
 

@@ -120,8 +120,8 @@ std::vector<std::vector<int>> groups_of(const Plan& plan) {
 }
 
 std::map<int64_t, int> sizes_of_replica(const Plan& plan, int64_t batch, int replica) {
-  if (plan.replicas() == 1) return counted_sizes(batch, plan.micro_batches);
-  const std::vector<int64_t> sizes = micro_batch_sizes(batch, plan.micro_batches);
+  if (plan.replicas() == 1) return plan.sizes().counted(batch);
+  const std::vector<int64_t> sizes = plan.sizes().of(batch);
   std::map<int64_t, int> counted;
   for (size_t mb = 0; mb < sizes.size(); ++mb)
     if (plan.replica_of[mb] == replica) ++counted[sizes[mb]];
@@ -130,7 +130,12 @@ std::map<int64_t, int> sizes_of_replica(const Plan& plan, int64_t batch, int rep
 
 double share_of_replica(const Plan& plan, int replica) {
   if (plan.replicas() == 1) return 1;
-  return static_cast<double>(std::ranges::count(plan.replica_of, replica)) / plan.micro_batches;
+  if (plan.given_sizes.empty())
+    return static_cast<double>(std::ranges::count(plan.replica_of, replica)) / plan.micro_batches;
+  int64_t rows = 0;
+  for (size_t mb = 0; mb < plan.replica_of.size(); ++mb)
+    if (plan.replica_of[mb] == replica) rows += plan.given_sizes[mb];
+  return static_cast<double>(rows) / static_cast<double>(plan.batch);
 }
 
 std::vector<std::string> check_replicas(const Plan& plan) {

@@ -32,7 +32,8 @@ Plan replicated_plan(const Model& model, const PlanRequest& request, const InFli
 std::vector<std::vector<int>> groups_of(const Plan& plan);
 // Of a step of `batch` rows what goes through a replica: how many micro-batches have so many rows.
 std::map<int64_t, int> sizes_of_replica(const Plan& plan, int64_t batch, int replica);
-// The part of the step's micro-batches that goes through it, in [0, 1].
+// The part of the step's micro-batches that goes through it, in [0, 1]; of their rows, where they
+// were given.
 double share_of_replica(const Plan& plan, int replica);
 // Empty if sound: replicas have the same parts, stage by stage, and divide every node alike.
 std::vector<std::string> check_replicas(const Plan& plan);

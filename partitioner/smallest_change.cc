@@ -7,13 +7,16 @@
 namespace kerf::partitioner {
 namespace {
 
-// The fewest micro-batches that fit; 0 if none do. Only numbers that make the largest micro-batch
+// The fewest even micro-batches that fit; 0 if none do. Only numbers that make the largest one
 // smaller can help. Up to four times the request's each of them is tried; beyond that it is halved
 // between what does not fit and samples one by one, or one for each worker to divide them over.
 int more_micro_batches(const Model& model, PlanRequest request, const InFlight& in_flight) {
   const int64_t most = std::min(request.batch, int64_t{kMostMicroBatches});
   const int64_t nearby = std::min(most, int64_t{4} * request.micro_batches);
-  std::map<int64_t, bool> known{{request.largest_micro_batch(), false}};
+  const bool even = request.given_sizes.empty();
+  std::map<int64_t, bool> known;
+  if (even) known[request.largest_micro_batch()] = false;
+  request.given_sizes.clear();
   const auto do_fit = [&](int64_t m) {
     request.micro_batches = static_cast<int>(m);
     const auto [size, fresh] = known.try_emplace(request.largest_micro_batch());
@@ -22,7 +25,7 @@ int more_micro_batches(const Model& model, PlanRequest request, const InFlight& 
     request.micro_batches = static_cast<int>((request.batch + size->first - 1) / size->first);
     return size->second = fits(model, request, in_flight);
   };
-  for (int64_t m = request.micro_batches + 1; m <= nearby; ++m)
+  for (int64_t m = request.micro_batches + (even ? 1 : 0); m <= nearby; ++m)
     if (do_fit(m)) return static_cast<int>(m);
   int64_t none = nearby;
   int64_t some = most;
@@ -46,6 +49,11 @@ int more_workers(const Model& model, PlanRequest request, const InFlight& in_fli
   return 0;
 }
 
+// Sizes that were given said how many rows a step has; a number does not.
+std::string rows_of_given(const PlanRequest& request) {
+  return request.given_sizes.empty() ? "" : format("--batch {} ", request.batch);
+}
+
 }  // namespace
 
 // Smaller micro-batches cost nothing but time, more workers are there to be had, more memory
@@ -53,7 +61,7 @@ int more_workers(const Model& model, PlanRequest request, const InFlight& in_fli
 void find_smallest_change(const Model& model, const PlanRequest& request, const InFlight& in_flight,
                           Infeasible& infeasible) {
   if (const int m = more_micro_batches(model, request, in_flight); m > 0)
-    infeasible.smallest_change = format("--micro-batches {}", m);
+    infeasible.smallest_change = format("{}--micro-batches {}", rows_of_given(request), m);
   else if (const int w = more_workers(model, request, in_flight); w > 0)
     infeasible.smallest_change = format("--workers {}", w);
 }

@@ -12,9 +12,9 @@ namespace kerf::partitioner {
 Work node_work(const Model& model, const PlanRequest& request, NodeId node,
                const ops::Box& iterations) {
   Work work;
-  for (const auto& [samples, count] : counted_sizes(request.batch, request.micro_batches)) {
-    const NodeCost cost =
-        node_cost(model, node, iterations, request.largest_micro_batch(), samples, request.speed);
+  const int64_t largest = request.largest_micro_batch();
+  for (const auto& [samples, count] : request.sizes().counted(request.batch)) {
+    const NodeCost cost = node_cost(model, node, iterations, largest, samples, request.speed);
     const bool time = request.minimise == Minimise::kTime;
     work.forward += count * (time ? cost.forward_seconds : cost.work.forward_flops);
     if (time && request.trains)
@@ -68,7 +68,7 @@ std::vector<double> prices_of(const std::vector<Computation>& calls,
   for (const Computation& call : calls)
     price_of(call.part) += share_of(call.part) * works.total(call.node, call.iterations) /
                            capacities.speed_of(static_cast<int>(bound_to(call.part)));
-  const std::map<int64_t, int> sizes = counted_sizes(request.batch, request.micro_batches);
+  const std::map<int64_t, int> sizes = request.sizes().counted(request.batch);
   for (const Route& route : routes) {
     if (route.value == kStepVector)
       continue;  // 16 bytes a micro-batch and some hundred, of no stage in particular

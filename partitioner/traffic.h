@@ -7,7 +7,7 @@
 
 namespace kerf::partitioner {
 
-// In micro-batches of these sizes (counted_sizes()).
+// In micro-batches of these sizes (MicroBatchSizes::counted()).
 Traffic traffic_of(const Model& model, const Route& route, const std::map<int64_t, int>& sizes);
 
 }  // namespace kerf::partitioner

@@ -58,6 +58,10 @@ class Checker {
     if (plan_.micro_batches < 1 || plan_.micro_batches > kMostMicroBatches ||
         plan_.micro_batches > plan_.batch)
       problem("{} micro-batches of a batch of {} rows", plan_.micro_batches, plan_.batch);
+    else if (const std::string wrong =
+                 check_given_sizes(plan_.micro_batches, plan_.given_sizes, plan_.batch);
+             !wrong.empty())
+      problem("{}", wrong);
     if (plan_.schedule.empty()) problem("it names no schedule");
     if (!std::isfinite(plan_.bottleneck) || !std::isfinite(plan_.bound.value_or(0)))
       problem("bottleneck and bound must be finite");

@@ -1,10 +1,11 @@
 #include "schedmp/simulate.h"
 
 #include <algorithm>
-#include <array>
+#include <map>
 #include <span>
 #include <utility>
 
+#include "partitioner/at.h"
 #include "partitioner/copies.h"
 #include "schedmp/interpreter.h"
 #include "schedmp/links.h"
@@ -12,6 +13,7 @@
 
 namespace kerf::schedmp {
 
+using partitioner::at;
 using partitioner::DeviceSpeed;
 using partitioner::Instruction;
 using partitioner::Model;
@@ -21,11 +23,28 @@ using partitioner::Plan;
 
 namespace {
 
-// The rows that micro-batches of a step have are of two numbers at most, the larger first.
-size_t number_of(int64_t samples, const std::vector<int64_t>& sizes) {
-  return samples == sizes.front() ? 0 : 1;
-}
-constexpr size_t kSizes = 2;
+// The rows of a step's micro-batches. Those of as many take as long: such sizes have a number.
+class NumberedSizes {
+ public:
+  explicit NumberedSizes(const Plan& plan) : sizes_(plan.sizes().of(plan.batch)) {
+    std::map<int64_t, size_t> numbers;
+    for (const int64_t rows : sizes_)
+      numbers_.push_back(numbers.try_emplace(rows, numbers.size()).first->second);
+    distinct_ = numbers.size();
+  }
+
+  size_t micro_batches() const { return sizes_.size(); }
+  size_t distinct() const { return distinct_; }
+  // Of what is of the step itself, micro-batch -1: no rows, and the first number.
+  int64_t rows(int micro_batch) const { return micro_batch < 0 ? 0 : sizes_[at(micro_batch)]; }
+  size_t number(int micro_batch) const { return micro_batch < 0 ? 0 : numbers_[at(micro_batch)]; }
+
+ private:
+  std::vector<int64_t> sizes_;   // by micro-batch
+  std::vector<size_t> numbers_;  // likewise
+  size_t distinct_ = 0;
+};
+
 // Of its weights, what an update is worth: each copy reads and writes them once.
 constexpr double kUpdateCopies = 2.5;
 
@@ -47,10 +66,10 @@ class Stopwatch : public Machine {
       : model_(model),
         times_as_fast_(speed.capacities.speed_of(worker)),
         largest_(plan.largest_micro_batch()),
-        sizes_(partitioner::micro_batch_sizes(plan.batch, plan.micro_batches)),
+        sizes_(plan),
         parts_(std::move(parts)),
         speed_(speed) {
-    for (const Part* part : parts_) costs_.emplace_back(kSizes * part->calls.size());
+    for (const Part* part : parts_) costs_.emplace_back(sizes_.distinct() * part->calls.size());
   }
 
   std::vector<TimedEvent> events;
@@ -83,27 +102,24 @@ class Stopwatch : public Machine {
   void copy(const Site& site, const Instruction& i) override {
     if (i.moves.empty()) return;
     const auto bytes =
-        static_cast<double>(copied_bytes(*parts_[site.part], i, samples_of(site.micro_batch)));
+        static_cast<double>(copied_bytes(*parts_[site.part], i, sizes_.rows(site.micro_batch)));
     const double seconds = partitioner::copy_seconds(speed_, bytes) / times_as_fast_;
     events.push_back({TimedEvent::Kind::kCopy, seconds});
   }
 
  private:
-  int64_t samples_of(int micro_batch) const {
-    return micro_batch < 0 ? 0 : sizes_[static_cast<size_t>(micro_batch)];
-  }
-
   void compute(double seconds) {
     events.push_back({TimedEvent::Kind::kCompute, seconds / times_as_fast_});
   }
 
   const NodeCost& cost_of(const Site& site, const Instruction& i) {
-    const int64_t samples = samples_of(site.micro_batch);
     const auto index = static_cast<size_t>(i.call);
-    std::optional<NodeCost>& cost = costs_[site.part][kSizes * index + number_of(samples, sizes_)];
+    std::optional<NodeCost>& cost =
+        costs_[site.part][sizes_.distinct() * index + sizes_.number(site.micro_batch)];
     if (!cost) {
       const partitioner::LocalCall& call = parts_[site.part]->calls[index];
-      cost = partitioner::node_cost(model_, call.node, call.iterations, largest_, samples, speed_);
+      cost = partitioner::node_cost(model_, call.node, call.iterations, largest_,
+                                    sizes_.rows(site.micro_batch), speed_);
     }
     return *cost;
   }
@@ -111,7 +127,7 @@ class Stopwatch : public Machine {
   const Model& model_;
   double times_as_fast_;
   int64_t largest_;
-  std::vector<int64_t> sizes_;  // by micro-batch
+  const NumberedSizes sizes_;
   std::vector<const Part*> parts_;
   const DeviceSpeed& speed_;
   std::vector<std::vector<std::optional<NodeCost>>> costs_;  // by part, by call and rows
@@ -126,7 +142,7 @@ class Race {
       : model_(model),
         plan_(plan),
         speed_(speed),
-        sizes_(partitioner::micro_batch_sizes(plan.batch, plan.micro_batches)),
+        sizes_(plan),
         workers_(workers),
         at_(workers.size()),
         now_(workers.size()),
@@ -134,6 +150,7 @@ class Race {
         busy_(workers.size()),
         sent_(plan.routes.size()),
         wires_(plan.routes.size()),
+        on_link_(plan.routes.size() * sizes_.distinct(), kNotYet),
         link_free_(workers.size() * workers.size()) {
     timeline_.rows.resize(workers.size());
     timeline_.busy.resize(workers.size());
@@ -195,9 +212,8 @@ class Race {
     return true;
   }
 
-  // What messages of a route take on their way.
+  // What messages of a route take on their way, beside what they are on the link.
   struct Wire {
-    std::array<double, kSizes> seconds = {kNotYet, kNotYet};  // on the link, by rows
     double latency = 0;
     size_t link = 0;
     bool local = false;
@@ -206,18 +222,17 @@ class Race {
   // The number of a message of this route; -1 until it is sent.
   int& message_of(const TimedEvent& event) {
     std::vector<int>& of_route = sent_[static_cast<size_t>(event.route)];
-    if (of_route.empty()) of_route.assign(event.micro_batch < 0 ? 1 : sizes_.size(), -1);
+    if (of_route.empty()) of_route.assign(event.micro_batch < 0 ? 1 : sizes_.micro_batches(), -1);
     return of_route[static_cast<size_t>(std::max(event.micro_batch, 0))];
   }
 
   double arrival(const TimedEvent& event, double sent) {
-    const int64_t samples =
-        event.micro_batch < 0 ? 0 : sizes_[static_cast<size_t>(event.micro_batch)];
-    const size_t number = event.micro_batch < 0 ? 0 : number_of(samples, sizes_);
     Wire& wire = wires_[static_cast<size_t>(event.route)];
-    if (wire.seconds[number] == kNotYet) measure(event.route, samples, wire.seconds[number], wire);
+    double& seconds =
+        on_link_[at(event.route) * sizes_.distinct() + sizes_.number(event.micro_batch)];
+    if (seconds == kNotYet) measure(event.route, sizes_.rows(event.micro_batch), seconds, wire);
     if (wire.local) return sent;
-    return schedmp::arrival(link_free_[wire.link], sent, wire.seconds[number], wire.latency);
+    return schedmp::arrival(link_free_[wire.link], sent, seconds, wire.latency);
   }
 
   void measure(int number, int64_t samples, double& seconds, Wire& wire) const {
@@ -236,7 +251,7 @@ class Race {
   const Model& model_;
   const Plan& plan_;
   const DeviceSpeed& speed_;
-  std::vector<int64_t> sizes_;  // by micro-batch
+  const NumberedSizes sizes_;
   const std::vector<std::vector<TimedEvent>>& workers_;
   std::vector<size_t> at_;
   std::vector<double> now_;
@@ -244,6 +259,7 @@ class Race {
   std::vector<double> busy_;            // likewise
   std::vector<std::vector<int>> sent_;  // by route, by micro-batch: the message
   std::vector<Wire> wires_;             // by route
+  std::vector<double> on_link_;         // by route and number of rows
   std::vector<double> link_free_;       // by sender and receiver
   Timeline timeline_;
 };

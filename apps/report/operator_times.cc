@@ -58,11 +58,12 @@ std::map<std::string, Steps> steps_by_span(std::span<const runtime::WorkerTrace>
 std::vector<OperatorSeconds> predicted_seconds(const partitioner::Model& model,
                                                const partitioner::Plan& plan) {
   std::vector<OperatorSeconds> seconds(static_cast<size_t>(model.nodes()));
+  const std::map<int64_t, int> sizes = plan.sizes().counted(plan.batch);
+  const int64_t largest = plan.largest_micro_batch();
   for (const partitioner::Computation& each : computations(model, plan.division))
-    for (const auto& [samples, count] :
-         partitioner::counted_sizes(plan.batch, plan.micro_batches)) {
-      const partitioner::NodeCost cost = partitioner::node_cost(
-          model, each.node, each.iterations, plan.largest_micro_batch(), samples);
+    for (const auto& [samples, count] : sizes) {
+      const partitioner::NodeCost cost =
+          partitioner::node_cost(model, each.node, each.iterations, largest, samples);
       OperatorSeconds& of = seconds[static_cast<size_t>(each.node)];
       of.forward += count * cost.forward_seconds;
       of.input_gradient += count * cost.input_gradient_seconds;

@@ -25,7 +25,7 @@ LeastCopies::LeastCopies(const Sums& sums, const Plan& plan, bool trains)
     : sums_(sums),
       sources_(sums.sources()),
       model_(sources_.model()),
-      sizes_(counted_sizes(plan.batch, plan.micro_batches)),
+      sizes_(plan.sizes().counted(plan.batch)),
       accumulates_(plan.micro_batches > 1),
       afterwards_(plan.binding.size()) {
   for (ValueId value = 0; value < model_.values(); ++value) {

@@ -22,7 +22,7 @@ class LeastSeconds {
         request_(request),
         copies_(sums, plan, request.trains),
         splits_(splits),
-        sizes_(counted_sizes(plan.batch, plan.micro_batches)),
+        sizes_(plan.sizes().counted(plan.batch)),
         clocks_(plan.binding.size()) {}
 
   double find() {
@@ -78,13 +78,13 @@ class LeastSeconds {
 
   void add_rest(const Computation& call, const NodeCost& least, Clock& clock) const {
     const double speed = speed_of(call.part);
-    const NodeCost most = sizes_.size() > 1 ? cost_of(call, sizes_.rbegin()->first) : least;
-    NodeCost all;  // of the step
+    NodeCost most = least;  // of the largest, which comes last
+    NodeCost all;           // of the step
     for (const auto& [samples, count] : sizes_) {
-      const NodeCost& cost = samples == sizes_.begin()->first ? least : most;
-      all.forward_seconds += count * cost.forward_seconds;
-      all.input_gradient_seconds += count * cost.input_gradient_seconds;
-      all.weight_gradient_seconds += count * cost.weight_gradient_seconds;
+      if (samples != sizes_.begin()->first) most = cost_of(call, samples);
+      all.forward_seconds += count * most.forward_seconds;
+      all.input_gradient_seconds += count * most.input_gradient_seconds;
+      all.weight_gradient_seconds += count * most.weight_gradient_seconds;
     }
     clock.rest += (all.forward_seconds - least.forward_seconds) / speed;
     clock.gradients += (all.input_gradient_seconds + all.weight_gradient_seconds) / speed;

@@ -96,6 +96,7 @@ Executor::Executor(const partitioner::Model& model, const partitioner::Plan& pla
       step_trace_(workplace),
       seed_(seed),
       micro_batches_(plan.micro_batches),
+      sizes_(plan.sizes()),
       loss_terms_(loss_terms(model)),
       step_vector_(model, micro_batches_),
       training_(training ? std::make_unique<Purpose>(std::move(*training), workplace.worker,
@@ -219,17 +220,12 @@ void Executor::run_list(size_t index) {
     workplace_.activity.progress();
 }
 
-// Micro-batches differ by a row at most, larger ones first (partitioner/cost.h).
 int64_t Executor::samples(int micro_batch) const {
-  if (micro_batch < 0) return 0;
-  const auto rows = static_cast<int64_t>(data_.rows.size());
-  return rows / micro_batches_ + (micro_batch < rows % micro_batches_ ? 1 : 0);
+  return micro_batch < 0 ? 0 : sizes_.size(std::ssize(data_.rows), micro_batch);
 }
 
 int64_t Executor::first(int micro_batch) const {
-  const auto rows = static_cast<int64_t>(data_.rows.size());
-  return rows / micro_batches_ * micro_batch +
-         std::min<int64_t>(micro_batch, rows % micro_batches_);
+  return micro_batch < 0 ? 0 : sizes_.first(std::ssize(data_.rows), micro_batch);
 }
 
 std::byte* Executor::at(const Site& site, const partitioner::Place& place) const {

@@ -190,6 +190,7 @@ class Executor final : private Machine {
   const ListRun* now_ = nullptr;
   const uint64_t seed_;
   const int micro_batches_;
+  const partitioner::MicroBatchSizes sizes_;
   const double loss_terms_;  // per sample: labels that the loss is the mean over
   const partitioner::StepVector step_vector_;
   std::unique_ptr<Purpose> training_;

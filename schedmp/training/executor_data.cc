@@ -26,16 +26,15 @@ void fetch(const Dataset& data, const partitioner::Value& value, std::span<const
 std::vector<size_t> Executor::places_read(int64_t rows) const {
   std::vector<bool> mine(static_cast<size_t>(rows));
   const auto take = [&](const Local& each) {
-    int64_t first = 0;
     for (int micro_batch = 0; micro_batch < micro_batches_; ++micro_batch) {
-      const int64_t count = rows / micro_batches_ + (micro_batch < rows % micro_batches_ ? 1 : 0);
+      const int64_t first = sizes_.first(rows, micro_batch);
+      const int64_t count = sizes_.size(rows, micro_batch);
       const ops::Range all{0, count};
       const ops::IndexSet& share = each.box.axes[0];
       for (const ops::Range& range :
            share.is_all() ? std::span<const ops::Range>(&all, 1) : std::span(share.ranges()))
         std::fill(mine.begin() + first + std::min(range.begin, count),
                   mine.begin() + first + std::min(range.end, count), true);
-      first += count;
     }
   };
   for (const partitioner::Part* each : current_->parts)

@@ -115,6 +115,31 @@ TEST_F(BadPlan, NamesThePlaceOfAWrongValue) {
   EXPECT_THAT(wrong([](Json& j) { j["workers"][0]["seconds"] = -1.0; }), HasSubstr("workers[0]"));
 }
 
+TEST_F(BadPlan, WithMicroBatchesThatHaveNoSuchRows) {
+  const auto wrong = [&](const std::string& sizes) {
+    Json json = edited();
+    json["micro_batches"] = parse_json(sizes, "test");
+    const std::string of_whole = refusal(json);
+    for (const std::string& key : kFollows) json.erase(key);
+    EXPECT_EQ(refusal(json), of_whole) << sizes;
+    return of_whole;
+  };
+  const std::string place = "p.json: micro_batches: ";
+  EXPECT_EQ(wrong("[]"), place + "there is none");
+  for (const char* none :
+       {"[10, 0, 20]", "[10, -5, 25]", "[9223372036854775807, 1]", "[-9223372036854775808, 1, 30]"})
+    EXPECT_THAT(wrong(none), ::testing::AllOf(StartsWith(place), HasSubstr("not within 1 and")));
+  for (const char* none : {"[\"30\"]", "[15, 15.0]", "[null]", "[[30]]", "[true, 29]"})
+    EXPECT_EQ(wrong(none), place + "must be an array of integers");
+  EXPECT_EQ(wrong("[10, 10, 11]"), place + "the micro-batches have 31 rows, but the step has 30");
+  EXPECT_EQ(wrong("[2147483648, 2147483648]"),
+            place + "the micro-batches have 4294967296 rows, but the step has 30");
+  EXPECT_THAT(wrong("{\"0\": 30}"), StartsWith("p.json: \"micro_batches\""));
+  std::string many = "[1";
+  for (int i = 0; i < kMostMicroBatches; ++i) many += ",1";
+  EXPECT_EQ(wrong(many + "]"), place + "65537 micro-batches, which are more than 65536");
+}
+
 TEST_F(BadPlan, WithDivisionsThatAreNone) {
   const auto wrong = [&](const std::string& divisions) {
     Json json = edited();

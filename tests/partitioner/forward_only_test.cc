@@ -67,7 +67,7 @@ TEST(ForwardOnly, AStageCostsItsForwardPassesAndWhatItReceives) {
     for (NodeId node = 0; node < model.nodes(); ++node) {
       const ops::Box whole = whole_division(model, node, 0).shares[0].box;
       double sum = 0;
-      for (const int64_t samples : micro_batch_sizes(request.batch, request.micro_batches))
+      for (const int64_t samples : request.sizes().of(request.batch))
         sum += node_cost(model, node, whole, request.largest_micro_batch(), samples, request.speed)
                    .forward_seconds;
       own.push_back(sum);

@@ -41,7 +41,7 @@ std::vector<double> flops_of(const Model& model, const PlanRequest& request) {
   for (NodeId node = 0; node < model.nodes(); ++node) {
     const ops::Box whole = whole_division(model, node, 0).shares[0].box;
     double sum = 0;
-    for (const int64_t samples : micro_batch_sizes(request.batch, request.micro_batches))
+    for (const int64_t samples : request.sizes().of(request.batch))
       sum +=
           node_cost(model, node, whole, request.largest_micro_batch(), samples).work.forward_flops;
     result.push_back(sum);

@@ -47,7 +47,7 @@ class EveryCut : public ::testing::TestWithParam<std::tuple<size_t, int>> {
   void expect_as_one_worker(Cut cut, float tolerance) const {
     const Model m = model();
     const Plan plan = plan_of(m, cut, workers());
-    const std::vector<int64_t> sizes = micro_batch_sizes(plan.batch, plan.micro_batches);
+    const std::vector<int64_t> sizes = plan.sizes().of(plan.batch);
     const StepResult one = run(m, plan_of(m, Cut::kLayer, 1), sizes);
     EXPECT_GT(one.losses[0], 0);
     const StepResult result = run(m, plan, sizes);

@@ -70,6 +70,24 @@ TEST(PlanText, KeepsWhichStagesInterleave) {
   }
 }
 
+TEST(PlanText, KeepsTheRowsOfEachMicroBatch) {
+  const Model model = small_mlp();
+  PlanRequest request = request_of(Cut::kLayer, 2, 32, 4);
+  request.given_sizes = {16, 8, 6, 2};
+  const Plan plan = plan_of(model, request);
+  EXPECT_THAT(validate(model, plan), ::testing::IsEmpty());
+  for (const PlanText form : {PlanText::kWhole, PlanText::kDecisions}) {
+    const std::string text = write_plan(model, plan, form);
+    EXPECT_THAT(text, HasSubstr("\n  \"batch\": 32,\n  \"micro_batches\": [16, 8, 6, 2],\n"));
+    const Plan back = read_plan(model, text, "p.json");
+    EXPECT_EQ(back.given_sizes, request.given_sizes);
+    expect_same_but_for_bound(back, plan);
+    EXPECT_EQ(write_plan(model, back, form), text);
+  }
+  request.given_sizes.clear();
+  EXPECT_THAT(write_plan(model, plan_of(model, request)), HasSubstr("\"micro_batches\": 4,\n"));
+}
+
 TEST(PlanText, KeepsTheRequest) {
   const Model model = small_mlp();
   PlanRequest request = request_of(Cut::kLayer, 2);

@@ -27,14 +27,6 @@ double total(const Plan& plan, Figure figure) {
   return sum;
 }
 
-TEST(MicroBatches, AreTheBatchLargerOnesFirst) {
-  EXPECT_EQ(micro_batch_sizes(128, 8), std::vector<int64_t>(8, 16));
-  EXPECT_EQ(micro_batch_sizes(10, 4), (std::vector<int64_t>{3, 3, 2, 2}));
-  EXPECT_EQ(micro_batch_sizes(2, 4), (std::vector<int64_t>{1, 1, 0, 0}));
-  for (const auto& [batch, count] : {std::pair(128, 8), {10, 4}, {2, 4}, {7, 7}, {0, 3}})
-    EXPECT_EQ(largest_micro_batch(batch, count), micro_batch_sizes(batch, count).front());
-}
-
 // Of all of a node, for a micro-batch of `samples`.
 NodeCost cost_of(const Model& model, NodeId node, int64_t samples) {
   return node_cost(model, node, whole_division(model, node, 0).shares[0].box, samples, samples);
@@ -152,6 +144,26 @@ TEST(Predict, TrafficFollowsTheRowsOfASmallerLastBatch) {
   for (size_t r = 0; r < full.size(); ++r) {
     EXPECT_EQ(full[r].messages, half[r].messages);
     EXPECT_EQ(full[r].bytes, (is_of_step(model, plan.routes[r]) ? 1 : 2) * half[r].bytes);
+  }
+}
+
+TEST(Predict, MessagesAreOfEachMicroBatchsOwnRows) {
+  const Model model = small_mlp();
+  PlanRequest request = request_of(Cut::kLayer, 2, 32, 4);
+  request.given_sizes = {17, 1, 9, 5};
+  const Plan given = plan_of(model, request);
+  const Plan even = plan_of(model, request_of(Cut::kLayer, 2, 32, 4));
+  EXPECT_EQ(predict_traffic(model, given, 32), predict_traffic(model, even, 32))
+      << "as many rows go as ever";
+  EXPECT_EQ(given.division.largest, 17);
+  EXPECT_GT(given.workers[0].activation_bytes, even.workers[0].activation_bytes);
+  const std::vector<Traffic> part = predict_traffic(model, given, 20);
+  for (size_t r = 0; r < part.size(); ++r) {
+    if (is_of_step(model, given.routes[r])) continue;
+    int64_t bytes = 0;
+    for (const int64_t rows : {17, 1, 2, 0})
+      bytes += static_cast<int64_t>(message_bytes(model, given.routes[r], rows));
+    EXPECT_EQ(part[r], (Traffic{4, bytes})) << r;
   }
 }
 

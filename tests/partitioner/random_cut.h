@@ -37,6 +37,10 @@ struct Placing {
   bool divides = true;  // false: a layer cut, every stage on one worker
   int64_t batch = 8;
   int micro_batches = 3;
+  std::vector<int64_t> given_sizes = {};  // rows of each of them; empty: as even as can be
+
+  // Of each any number, so that all have `batch`.
+  void give_sizes(Random& random);
 };
 // A whole plan: stages along a random topological order, each over the parts of a random group of
 // workers (a worker may be in several), its nodes divided at random. It is sound: validate() says

@@ -20,6 +20,12 @@ class RandomNets : public ::testing::TestWithParam<int> {
  protected:
   Random random_{static_cast<Random::result_type>(GetParam())};
 
+  // Every other seed says the rows of each micro-batch.
+  Placing any_sizes(Placing placing) {
+    if (GetParam() % 2 == 1) placing.give_sizes(random_);
+    return placing;
+  }
+
   Plan sound_plan(const Model& model, const Placing& placing) {
     Plan plan = random_plan(model, placing, random_);
     EXPECT_THAT(validate(model, plan), IsEmpty());
@@ -34,7 +40,8 @@ Plan undivided(const Model& model, const Placing& like) {
                       .stages = 1,
                       .divides = false,
                       .batch = like.batch,
-                      .micro_batches = like.micro_batches},
+                      .micro_batches = like.micro_batches,
+                      .given_sizes = like.given_sizes},
                      any);
 }
 
@@ -42,7 +49,7 @@ Plan undivided(const Model& model, const Placing& like) {
 std::vector<StepResult> run_steps(const Model& model, const Plan& plan, Numbers numbers) {
   std::vector<StepResult> results;
   for (const int64_t batch : {plan.batch, int64_t{2}}) {
-    results.push_back(run(model, plan, micro_batch_sizes(batch, plan.micro_batches), numbers));
+    results.push_back(run(model, plan, plan.sizes().of(batch), numbers));
     EXPECT_EQ(results.back().traffic, predict_traffic(model, plan, batch));
   }
   return results;
@@ -56,13 +63,14 @@ void expect_same_bits(const Model& model, const Plan& plan, const Plan& one, Num
 
 TEST_P(RandomNets, AreExactUnderAnyDivisionWhereNumbersAre) {
   const Model model = random_net(Family::kExact, random_);
-  const Placing placing{.workers = 1 + draw(random_, 4)};
+  const Placing placing = any_sizes({.workers = 1 + draw(random_, 4)});
   expect_same_bits(model, sound_plan(model, placing), undivided(model, placing), Numbers::kWhole);
 }
 
 TEST_P(RandomNets, AreTheSameBitForBitUnderLayerCuts) {
   const Model model = random_net(Family::kScaled, random_);
-  const Placing placing{.workers = 1 + draw(random_, 3), .stages = 5, .divides = false};
+  const Placing placing =
+      any_sizes({.workers = 1 + draw(random_, 3), .stages = 5, .divides = false});
   expect_same_bits(model, sound_plan(model, placing), undivided(model, placing), Numbers::kNormal);
 }
 
@@ -119,9 +127,9 @@ std::pair<double, double> errors_of(const StepResult& result, const ReferenceRes
 
 TEST_P(RandomNets, ErrAtMostFourTimesAsMuchWhenDivided) {
   const Model model = random_net(Family::kScaled, random_);
-  const Placing placing{.workers = 2 + draw(random_, 3)};
+  const Placing placing = any_sizes({.workers = 2 + draw(random_, 3)});
   const Plan plan = sound_plan(model, placing);
-  const auto sizes = micro_batch_sizes(placing.batch, placing.micro_batches);
+  const auto sizes = plan.sizes().of(plan.batch);
   const ReferenceResult exact = reference_step(model, sizes, Numbers::kNormal);
   const StepResult divided = run(model, plan, sizes);
   EXPECT_EQ(divided.traffic, predict_traffic(model, plan, placing.batch));
@@ -139,7 +147,7 @@ TEST_P(RandomNets, ErrAtMostFourTimesAsMuchWhenDivided) {
 TEST_P(RandomNets, OfWholeNumbersRoundNothing) {
   const Model model = random_net(Family::kExact, random_);
   const Plan one = undivided(model, {});
-  const auto sizes = micro_batch_sizes(one.batch, one.micro_batches);
+  const auto sizes = one.sizes().of(one.batch);
   const auto errors = errors_of(run(model, one, sizes, Numbers::kWhole),
                                 reference_step(model, sizes, Numbers::kWhole));
   EXPECT_EQ(errors.first, 0);
@@ -159,7 +167,7 @@ TEST_P(RandomNets, AreTheSameWithTheirChannelsLast) {
   const Model exact = random_net_of_onnx(Family::kExact, random_);
   const Model turned = channels_last(exact);
   const Plan plan = undivided(turned, {});
-  const auto sizes = micro_batch_sizes(plan.batch, plan.micro_batches);
+  const auto sizes = plan.sizes().of(plan.batch);
   expect_same_bits(run_to_the_end(turned, plan, sizes, Numbers::kWhole),
                    run_to_the_end(exact, undivided(exact, {}), sizes, Numbers::kWhole));
   const Model any = random_net_of_onnx(Family::kScaled, random_);

@@ -87,6 +87,12 @@ void close_gaps(std::vector<int>& binding) {
 
 }  // namespace
 
+void Placing::give_sizes(Random& random) {
+  given_sizes.assign(static_cast<size_t>(micro_batches), 1);
+  for (int64_t left = batch - micro_batches; left > 0; --left)
+    ++given_sizes[static_cast<size_t>(draw(random, micro_batches))];
+}
+
 Plan random_plan(const Model& model, const Placing& placing, Random& random) {
   Plan plan;
   plan.model = model.name();
@@ -94,9 +100,10 @@ Plan random_plan(const Model& model, const Placing& placing, Random& random) {
   plan.cut = placing.divides ? Cut::kFree : Cut::kLayer;
   plan.batch = placing.batch;
   plan.micro_batches = placing.micro_batches;
+  plan.given_sizes = placing.given_sizes;
   plan.schedule = "gpipe";
   plan.stages = random_stages(model, placing.stages, random);
-  plan.division.largest = largest_micro_batch(placing.batch, placing.micro_batches);
+  plan.division.largest = plan.largest_micro_batch();
   plan.division.nodes.resize(static_cast<size_t>(model.nodes()));
   for (Stage& stage : plan.stages)
     divide_stage(model, stage, random_workers(placing, random), plan, random);

@@ -62,7 +62,7 @@ void expect_counted(const Model& model, const Plan& plan, int64_t batch) {
     for (const Use& use : model.uses(value)) readers.insert(plan.stage_of(use.node));
     readers.erase(plan.stage_of(model.value(value).producer));
     Traffic whole;
-    for (const int64_t samples : micro_batch_sizes(batch, plan.micro_batches)) {
+    for (const int64_t samples : plan.sizes().of(batch)) {
       const ops::Shape shape = model.value(value).spec.shape.with_batch(samples);
       int64_t bytes = static_cast<int64_t>(ops::size_of(model.value(value).spec.dtype));
       for (const int64_t extent : shape) bytes *= extent;
@@ -97,8 +97,9 @@ TEST_P(RandomTraffic, OfLayerCutsIsWhatPlainLoopsCount) {
   for (const Family family : {Family::kExact, Family::kScaled})
     for (int round = 0; round < 5; ++round) {
       const Model model = random_net(family, random);
-      const Plan plan = random_plan(
-          model, {.workers = 1 + draw(random, 4), .stages = 6, .divides = false}, random);
+      Placing placing{.workers = 1 + draw(random, 4), .stages = 6, .divides = false};
+      if (round % 2 == 1) placing.give_sizes(random);
+      const Plan plan = random_plan(model, placing, random);
       expect_counted(model, plan, plan.batch);
       expect_counted(model, plan, 2);  // some micro-batches are empty
     }

@@ -48,6 +48,7 @@ class RandomRuns : public ::testing::TestWithParam<int> {
 
   void expect_same_bits(Family family, Numbers numbers, Placing placing) {
     const Model model = random_net(family, random_);
+    if (GetParam() % 2 == 1) placing.give_sizes(random_);
     write_kept(model, numbers, folder_ / "weights.safetensors");
     const Plan plan = random_plan(model, placing, random_);
     placing.workers = placing.stages = 1;

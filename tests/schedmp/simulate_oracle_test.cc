@@ -101,7 +101,7 @@ class LongestPaths {
   }
   int worker_of(int part) const { return plan_.binding[static_cast<size_t>(part)]; }
   int64_t samples_of(const Action& action) const {
-    const auto sizes = partitioner::micro_batch_sizes(plan_.batch, plan_.micro_batches);
+    const auto sizes = plan_.sizes().of(plan_.batch);
     return action.micro_batch < 0 ? 0 : sizes[static_cast<size_t>(action.micro_batch)];
   }
   double seconds_of(const RowStep& step) const {
@@ -231,8 +231,10 @@ TEST(SimulateOracle, TakesTheLongestPathOfWhatWaitsForWhat) {
     SCOPED_TRACE(seed);
     Random random(seed);
     const Model model = random_net(partitioner::Family::kScaled, random);
-    const Plan plan = random_plan(
-        model, {.workers = 1 + draw(random, 4), .stages = 5, .divides = seed % 2 == 0}, random);
+    partitioner::Placing placing{
+        .workers = 1 + draw(random, 4), .stages = 5, .divides = seed % 2 == 0};
+    if (seed % 4 < 2) placing.give_sizes(random);
+    const Plan plan = random_plan(model, placing, random);
     const DeviceSpeed speed = random_speed(plan.workers_bound(), random);
     for (const char* name : {"gpipe", "1f1b"})
       expect_equal(model, plan, make_schedule(name, model, plan), speed);

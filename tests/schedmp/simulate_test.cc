@@ -131,7 +131,7 @@ class Fixpoint {
     return free + speed_.link_seconds;
   }
   void run(const std::vector<Action>& row, int stages) {
-    const auto sizes = partitioner::micro_batch_sizes(plan_.batch, plan_.micro_batches);
+    const auto sizes = plan_.sizes().of(plan_.batch);
     double now = 0;
     for (const Action& action : row) {
       if (action.micro_batch < 0) continue;
