@@ -16,16 +16,18 @@ using partitioner::StageGraph;
 
 double ActionCosts::of(const Action& action) const {
   const StageCosts& costs = of_stage(action.stage);
+  const auto micro_batch = static_cast<size_t>(std::max(action.micro_batch, 0));
+  const double share = micro_batch < shares.size() ? shares[micro_batch] : 1;
   switch (action.kind) {
     case ActionKind::kForward:
     case ActionKind::kRecompute:
-      return costs.forward;
+      return share * costs.forward;
     case ActionKind::kInputGradient:
-      return costs.input_gradient;
+      return share * costs.input_gradient;
     case ActionKind::kWeightGradient:
-      return costs.weight_gradient;
+      return share * costs.weight_gradient;
     case ActionKind::kBackward:
-      return costs.input_gradient + costs.weight_gradient;
+      return share * (costs.input_gradient + costs.weight_gradient);
     case ActionKind::kUpdate:
       return costs.update;
     default:

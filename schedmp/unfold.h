@@ -60,6 +60,8 @@ struct ActionCosts {
   Links links = {};
   std::vector<StageBytes> bytes = {};  // of those stages that it lists
   StageBytes other_bytes = {};         // of all other stages
+  // By micro-batch: what its F, I, W and B take of what is said of the stage's; of others all.
+  std::vector<double> shares = {};
 
   ActionCosts without_jitter() const {
     ActionCosts steady = *this;

@@ -105,6 +105,7 @@ ExaminedSchedule examine_on_plan(const ScheduleFlags& flags) {
   if (!record.found && flags.costs.costs == kPlanCosts)
     take_plan_costs(flags, planned, parts, record.costs);
   take_bytes(flags, planned, parts, record.costs);
+  record.costs.shares = schedmp::shares_of(planned.plan);
   return examined;
 }
 

@@ -100,6 +100,9 @@ schedmp::FoundSchedule search_plan(const Planned& planned, ScheduleSearch& searc
   const auto pipeline = partitioner::pipeline_of(planned.model, plan);
   require(plan.replicas() == 1, "search",
           "it looks for schedules of one replica of each stage, and the plan has several");
+  require(plan.given_sizes.empty(), "search",
+          "it takes all micro-batches for alike, and the plan says the rows of each; say how many "
+          "there are");
   const std::vector<partitioner::Part> parts =
       lowered_for(planned, schedmp::one_f_one_b(pipeline, plan.micro_batches));
   if (!search.costs) search.costs = schedmp::costs_of_plan(planned.model, plan, parts);

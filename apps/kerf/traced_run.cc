@@ -62,8 +62,8 @@ TracedRun::TracedRun(const Planned& planned, const schedmp::Schedule& schedule,
 // `steps` are of the spans that are there; what is drawn over them comes last.
 void TracedRun::measure(const Planned& planned, const Outcome& outcome,
                         const std::vector<StepSpans>& steps) {
-  costs_ = measured_costs(schedule_, shown_, steps);
   const partitioner::Plan& plan = planned.plan;
+  costs_ = measured_costs(schedule_, shown_, steps, schedmp::shares_of(plan));
   const auto parts = lowered_for(planned, schedule_);
   costs_->bytes.resize(plan.stages.size());
   schedmp::add_message_bytes(planned.model, plan, *costs_);

@@ -57,6 +57,14 @@ struct OfStage {
   }
 };
 
+// As if its micro-batch were of all rows.
+Moment of_all_rows(Moment moment, const std::vector<double>& shares) {
+  const int micro_batch = moment.action.micro_batch;
+  if (micro_batch >= 0 && micro_batch < std::ssize(shares))
+    moment.busy /= shares[static_cast<size_t>(micro_batch)];
+  return moment;
+}
+
 struct Message {
   int from = -1;
   int to = -1;
@@ -135,7 +143,8 @@ double transfer_of(const std::vector<StepSpans>& steps) {
 
 schedmp::ActionCosts measured_costs(const schedmp::Schedule& schedule,
                                     const std::vector<std::vector<Action>>& shown,
-                                    const std::vector<StepSpans>& steps) {
+                                    const std::vector<StepSpans>& steps,
+                                    std::vector<double> shares) {
   std::vector<OfStage> stages(static_cast<size_t>(schedule.stages()));
   for (const StepSpans& step : steps) {
     for (OfStage& each : stages) each.updates.push_back(0);
@@ -145,7 +154,8 @@ schedmp::ActionCosts measured_costs(const schedmp::Schedule& schedule,
       for (size_t i = 0; i < rows[worker].size(); ++i) {
         const Moment& each = rows[worker][i];
         const auto stage = static_cast<size_t>(each.action.stage);
-        stages[stage].add(each, step.workers[worker], *step.workers[worker].actions[i]);
+        stages[stage].add(of_all_rows(each, shares), step.workers[worker],
+                          *step.workers[worker].actions[i]);
         if (is_of_updates(each.action.kind)) updates[stage] += each.busy;
         if (each.action.kind == ActionKind::kUpdate && each.action.micro_batch >= 0) ++times[stage];
       }
@@ -160,6 +170,7 @@ schedmp::ActionCosts measured_costs(const schedmp::Schedule& schedule,
                             median(std::move(each.weight_gradient)),
                             median(std::move(each.updates))});
   costs.transfer = transfer_of(steps);
+  costs.shares = std::move(shares);
   return costs;
 }
 

@@ -12,9 +12,11 @@ namespace kerf::apps {
 // what they wait, and all of its updates in a step; of a B that goes at once, I and W as its
 // operators share it. COMM is the median of messages between two workers, from when they were sent
 // to when a receiver that was waiting had them, there and back; of all pairs the median. Where none
-// ever waited, the least of all messages, which took no longer.
+// ever waited, the least of all messages, which took no longer. Where micro-batches differ by their
+// `shares` (ActionCosts), of each what a whole one would take.
 schedmp::ActionCosts measured_costs(const schedmp::Schedule& schedule,
                                     const std::vector<std::vector<schedmp::Action>>& shown,
-                                    const std::vector<StepSpans>& steps);
+                                    const std::vector<StepSpans>& steps,
+                                    std::vector<double> shares = {});
 
 }  // namespace kerf::apps

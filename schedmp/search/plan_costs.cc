@@ -153,11 +153,14 @@ ActionCosts costs_of_plan(const Model& model, const Plan& plan, const std::vecto
   ActionCosts costs;
   costs.stages.assign(plan.stages.size(), {0, 0, 0});
   costs.bytes.resize(plan.stages.size());
+  costs.shares = shares_of(plan);
+  const auto largest =
+      static_cast<int>(std::ranges::max_element(costs.shares) - costs.shares.begin());
   const std::vector<std::vector<double>> waits = waits_for_stages(*timeline);
   for (size_t worker = 0; worker < timeline->rows.size(); ++worker)
     for (size_t i = 0; i < timeline->rows[worker].size(); ++i) {
       const Moment& moment = timeline->rows[worker][i];
-      if (moment.action.micro_batch != 0) continue;
+      if (moment.action.micro_batch != largest) continue;
       double& cost = cost_of(costs.stages[at(moment.action.stage)], moment.action.kind);
       cost = std::max(cost, moment.end - moment.begin - waits[worker][i]);
     }
@@ -165,6 +168,13 @@ ActionCosts costs_of_plan(const Model& model, const Plan& plan, const std::vecto
   add_message_bytes(model, plan, costs);
   if (gradients) add_kept_bytes(model, plan, parts, costs);
   return costs;
+}
+
+std::vector<double> shares_of(const Plan& plan) {
+  std::vector<double> shares;
+  for (const int64_t rows : plan.given_sizes)
+    shares.push_back(static_cast<double>(rows) / static_cast<double>(plan.largest_micro_batch()));
+  return shares;
 }
 
 Links links_of_plan(const Plan& plan) {

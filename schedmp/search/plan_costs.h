@@ -18,6 +18,10 @@ namespace kerf::schedmp {
 ActionCosts costs_of_plan(const partitioner::Model& model, const partitioner::Plan& plan,
                           const std::vector<partitioner::Part>& parts);
 
+// By micro-batch: its rows beside those of the largest (ActionCosts::shares); empty where they are
+// as even as can be.
+std::vector<double> shares_of(const partitioner::Plan& plan);
+
 // Those that the plan was made for: of which its request says nothing, as any is priced (cost.h).
 Links links_of_plan(const partitioner::Plan& plan);
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "partitioner/plan.h"
+#include "partitioner/replicas.h"
 #include "runtime/error.h"
 #include "schedmp/schedules.h"
 #include "tests/schedmp/trained.h"
@@ -84,6 +85,27 @@ TEST(Replicas, MayBeThreeOfOneStage) {
   expect_within_rounding(three, alone);
   tests::expect_counted_as_predicted(three);
   tests::expect_memory_as_predicted(three);
+}
+
+// Rows go through the replica that has their micro-batch, however many they are.
+TEST(Replicas, CountTheRowsOfTheirOwnMicroBatches) {
+  const Case of_one{"12-24-18-10-5", partitioner::Cut::kLayer, 1, "gpipe", 22, 4, 4};
+  Case c = of_one.with_sizes({12, 1, 4, 5});
+  const Answer alone = train(c);
+  c.workers = 2;
+  for (const char* name : {"chimera", "dualpipe"}) {
+    c.schedule = name;
+    const Answer both_ways = train(c);
+    expect_within_rounding(both_ways, alone);
+    tests::expect_counted_as_predicted(both_ways);
+    tests::expect_memory_as_predicted(both_ways);
+    double seconds = 0;
+    for (int replica = 0; replica < 2; ++replica)
+      seconds += share_of_replica(both_ways.plan, replica);
+    EXPECT_DOUBLE_EQ(seconds, 1);
+    const bool first_has_most = both_ways.plan.replica_of[0] == 0;
+    EXPECT_GT(share_of_replica(both_ways.plan, first_has_most ? 0 : 1), 0.5);
+  }
 }
 
 // Stages divided over groups of three, whose partial sums are scattered among them: activations

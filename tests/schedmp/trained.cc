@@ -83,6 +83,7 @@ Plan plan_of(const Model& model, const Case& c) {
   request.workers = c.workers;
   request.batch = c.batch;
   request.micro_batches = c.micro_batches;
+  request.given_sizes = c.given_sizes;
   request.schedule = c.schedule;
   request.setting.optimizer_states = ops::Optimizer(c.optimizer).states();
   request.setting.slots = c.slots;

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <memory>
+#include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "partitioner/cut.h"
@@ -34,6 +36,16 @@ struct Case {
   RateSchedule rates = {};
   int patience = 0;
   int slots = 2;
+  std::vector<int64_t> given_sizes = {};  // rows of each micro-batch; empty: as even as can be
+
+  // This, with micro-batches of so many rows.
+  Case with_sizes(std::vector<int64_t> sizes) const {
+    Case c = *this;
+    c.batch = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+    c.micro_batches = static_cast<int>(sizes.size());
+    c.given_sizes = std::move(sizes);
+    return c;
+  }
 };
 
 struct Answer {
