@@ -46,7 +46,9 @@ void add_schedules_flags(CLI::App& command, BenchSchedulesCommand& state) {
   BenchSchedulesFlags& flags = state.flags;
   add_model_flags(command, flags.plan);
   add_count_flags(command, flags.plan);
-  command.add_option("--batch", flags.plan.batch, "Rows per step (default 128)")
+  command
+      .add_option("--batch", flags.plan.batch,
+                  "Rows per step (default 128, or as many as --micro-batches has)")
       ->check(whole_number<int64_t>())
       ->type_name("ROWS");
   command

@@ -47,8 +47,9 @@ struct Entry {
 
 // Which stages there are, where, and of how many rows: what actions cost follows from that.
 std::string stages_key(const partitioner::Plan& plan) {
-  std::string key =
-      format("{} rows in {}, on {}", plan.batch, plan.micro_batches, fmt::join(plan.binding, " "));
+  std::string key = format("{} rows in {}, on {}", plan.batch,
+                           partitioner::sizes_text(plan.micro_batches, plan.given_sizes),
+                           fmt::join(plan.binding, " "));
   for (const partitioner::Stage& stage : plan.stages)
     key += format("; {}{}", stage.interleaved ? "interleaved " : "", fmt::join(stage.nodes, " "));
   return key;
@@ -65,6 +66,7 @@ class Bench {
     result_.model = base.planned.model.name();
     result_.workers = base.planned.plan.workers_bound();
     result_.batch = base.planned.plan.batch;
+    result_.given_sizes = base.planned.plan.given_sizes;
     result_.steps = flags_.steps;
     if (!flags_.simulate_only) {
       require_loss(base.planned.model);
@@ -99,6 +101,10 @@ class Bench {
   PlanFlags flags_for(const std::string& name, std::optional<int> micro_batches) const {
     PlanFlags flags = flags_.plan;
     flags.schedule = name;
+    if (micro_batches != flags.micro_batches) {  // of the same rows, evenly
+      flags.batch = result_.batch;
+      flags.given_sizes.clear();
+    }
     flags.micro_batches = micro_batches;
     flags.memory.reset();
     flags.run_on(flags_.crew);

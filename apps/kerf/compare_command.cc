@@ -12,6 +12,7 @@
 #include "apps/kerf/planned.h"
 #include "apps/report/plan_record.h"
 #include "apps/report/table.h"
+#include "partitioner/fitted_text.h"
 #include "runtime/format.h"
 #include "runtime/json.h"
 
@@ -45,25 +46,29 @@ struct Compared {
 
 Json json_of(const Compared& compared) {
   const PlanRecord& plan = compared.plan;
-  return {{"file", compared.file},
-          {"model", plan.model},
-          {"source", compared.source},
-          {"fingerprint", plan.fingerprint},
-          {"cut", plan.cut},
-          {"workers", plan.workers.size()},
-          {"stages", plan.stages.size()},
-          {"batch", plan.batch},
-          {"micro_batches", plan.micro_batches},
-          {"schedule", plan.schedule},
-          {"seconds", compared.seconds},
-          {"step_seconds", plan.step_seconds ? Json(*plan.step_seconds) : Json()},
-          {"forward_flops", compared.forward_flops},
-          {"weight_bytes", compared.weight_bytes},
-          {"peak_bytes", compared.peak_bytes},
-          {"messages", compared.traffic.messages},
-          {"bytes", compared.traffic.bytes},
-          {"cut_bytes", plan.cut_bytes()}};
+  Json json{{"file", compared.file},
+            {"model", plan.model},
+            {"source", compared.source},
+            {"fingerprint", plan.fingerprint},
+            {"cut", plan.cut},
+            {"workers", plan.workers.size()},
+            {"stages", plan.stages.size()},
+            {"batch", plan.batch},
+            {"micro_batches", plan.micro_batches},
+            {"schedule", plan.schedule},
+            {"seconds", compared.seconds},
+            {"step_seconds", plan.step_seconds ? Json(*plan.step_seconds) : Json()},
+            {"forward_flops", compared.forward_flops},
+            {"weight_bytes", compared.weight_bytes},
+            {"peak_bytes", compared.peak_bytes},
+            {"messages", compared.traffic.messages},
+            {"bytes", compared.traffic.bytes},
+            {"cut_bytes", plan.cut_bytes()}};
+  if (!plan.given_sizes.empty()) json["micro_batch_rows"] = plan.given_sizes;
+  return json;
 }
+
+constexpr size_t kMostSizes = 24;  // characters of a list of sizes
 
 struct CompareCommand {
   std::vector<std::string> files;
@@ -97,8 +102,11 @@ std::string text_of(const std::vector<Compared>& all, bool colour) {
   for (const Compared& each : all)
     table.add({each.file, each.plan.cut, format("{}", each.plan.workers.size()),
                format("{}", each.plan.stages.size()),
-               format("{} in {}", each.plan.batch, each.plan.micro_batches), each.plan.schedule,
-               human_seconds(each.seconds),
+               format("{} in {}", each.plan.batch,
+                      partitioner::elided(
+                          partitioner::sizes_text(each.plan.micro_batches, each.plan.given_sizes),
+                          kMostSizes)),
+               each.plan.schedule, human_seconds(each.seconds),
                all[0].seconds > 0 ? format("{:.2f}", each.seconds / all[0].seconds) : "-",
                each.plan.step_seconds ? human_seconds(*each.plan.step_seconds) : "-",
                bytes_text(each.weight_bytes), bytes_text(each.peak_bytes),

@@ -148,7 +148,7 @@ Planned InferCommand::plan() {
   plan_flags.momentum = 0;  // nothing is updated
   if (!plan_flags.schedule) plan_flags.schedule = plan_flags.default_schedule;
   if (plan_file.empty()) {
-    plan_flags.batch = plan_flags.batch.value_or(kDefaultBatch);
+    if (!plan_flags.batch && plan_flags.given_sizes.empty()) plan_flags.batch = kDefaultBatch;
     if (!plan_flags.micro_batches && is_built_in(*plan_flags.schedule) &&
         asks_for_one_stage(plan_flags))
       plan_flags.micro_batches = 1;

@@ -1,5 +1,7 @@
 #include "apps/kerf/plan_flags.h"
 
+#include <algorithm>
+
 #include "apps/kerf/device_list.h"
 #include "apps/kerf/flag_rules.h"
 #include "apps/kerf/flag_values.h"
@@ -30,6 +32,46 @@ void parse_cut_or_auto(const std::string& name) {
   }
 }
 
+int64_t rows_of_entry(const std::string& text, size_t number) {
+  int64_t rows = 0;
+  std::string digits = text;  // a check may change what it is given
+  if (whole_number<int64_t>()(digits).empty()) rows = std::stoll(text);
+  if (rows < 1 || rows > partitioner::kMostRows)
+    throw Error(ErrorCode::kUsage, format("entry {}, \"{}\", is no whole number within 1 and {}",
+                                          number, text, partitioner::kMostRows));
+  return rows;
+}
+
+// How many, or the rows of each.
+void take_micro_batches(const std::string& text, PlanFlags& flags) {
+  flags.given_sizes.clear();
+  if (text.find(',') == std::string::npos) {
+    std::string number = text;
+    if (const std::string wrong = whole_number<int>()(number); !wrong.empty())
+      throw Error(ErrorCode::kUsage, wrong + ", nor the rows of each with commas, as in 32,16,8,8");
+    flags.micro_batches = std::stoi(text);
+    return;
+  }
+  int64_t sum = 0;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    const size_t number = flags.given_sizes.size() + 1;
+    sum += flags.given_sizes.emplace_back(rows_of_entry(text.substr(begin, end - begin), number));
+    if (number > static_cast<size_t>(partitioner::kMostMicroBatches) ||
+        sum > partitioner::kMostRows)
+      throw Error(ErrorCode::kUsage,
+                  format("with entry {} it is more than {} micro-batches, or than {} rows", number,
+                         partitioner::kMostMicroBatches, partitioner::kMostRows));
+    begin = end + 1;
+  }
+  flags.micro_batches = static_cast<int>(flags.given_sizes.size());
+}
+
+void check_micro_batches(const std::string& text) {
+  PlanFlags none;
+  take_micro_batches(text, none);
+}
+
 }  // namespace
 
 void PlanFlags::run_on(const CrewFlags& crew) {
@@ -46,9 +88,12 @@ void add_count_flags(CLI::App& command, PlanFlags& flags) {
                          flags.default_workers))
       ->check(whole_number<int>())
       ->type_name("N");
-  command.add_option("--micro-batches", flags.micro_batches, "Parts of a step (default 8)")
-      ->check(whole_number<int>())
-      ->type_name("M");
+  command
+      .add_option_function<std::string>(
+          "--micro-batches", [&flags](const std::string& text) { take_micro_batches(text, flags); },
+          "Parts of a step (default 8); or, of a model's step, the rows of each, as in 32,16,8,8")
+      ->check(parsed_by(check_micro_batches))
+      ->type_name("M|ROWS,...");
 }
 
 std::vector<CLI::Option*> add_division_flags(CLI::App& command, PlanFlags& flags) {
@@ -59,7 +104,9 @@ std::vector<CLI::Option*> add_division_flags(CLI::App& command, PlanFlags& flags
       command.add_option("--stages", flags.stages, help_for("--stages", "how many (default 2)"))
           ->check(whole_number<int>())
           ->type_name("N"),
-      command.add_option("--batch", flags.batch, "Rows per step (default 128)")
+      command
+          .add_option("--batch", flags.batch,
+                      "Rows per step (default 128, or as many as --micro-batches has)")
           ->check(whole_number<int64_t>())
           ->type_name("ROWS"),
       command

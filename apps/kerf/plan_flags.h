@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "apps/kerf/crew_flags.h"
 #include "apps/kerf/model_flags.h"
@@ -25,7 +26,8 @@ struct PlanFlags : ModelFlags {
   std::optional<int> stages;
   std::optional<int64_t> batch;
   std::optional<int> micro_batches;
-  std::optional<std::string> schedule;  // a name or a file
+  std::vector<int64_t> given_sizes = {};  // rows of each of them, where --micro-batches says so
+  std::optional<std::string> schedule;    // a name or a file
   std::string default_schedule = "1f1b";
   std::optional<int64_t> memory;
   bool fit_batch = false;  // the most rows that fit, instead of `batch`

@@ -98,12 +98,30 @@ void take_shape(const PlanFlags& flags, PlanRequest& request) {
   request.workers = static_cast<int>(groups.size());
 }
 
+// --micro-batches may say the rows of each.
+int64_t batch_of(const PlanFlags& flags) {
+  if (flags.given_sizes.empty()) return flags.batch.value_or(128);
+  const std::string given = format(
+      "--micro-batches {}", partitioner::sizes_text(*flags.micro_batches, flags.given_sizes));
+  require(!flags.fit_batch, "--fit-batch",
+          format("{} says how many rows a step has; say how many micro-batches there are: "
+                 "--micro-batches {}",
+                 given, *flags.micro_batches));
+  const int64_t rows =
+      std::accumulate(flags.given_sizes.begin(), flags.given_sizes.end(), int64_t{0});
+  require(flags.batch.value_or(rows) == rows, "--batch",
+          format("{} rows are not the {} of {}; leave one of them out", flags.batch.value_or(rows),
+                 rows, given));
+  return rows;
+}
+
 void take_step(const PlanFlags& flags, const std::optional<schedmp::Schedule>& file,
                PlanRequest& request) {
-  request.batch = flags.batch.value_or(128);
+  request.batch = batch_of(flags);
   request.micro_batches = file ? file->micro_batches
                                : flags.micro_batches.value_or(static_cast<int>(
                                      std::min(request.batch, kDefaultMicroBatches)));
+  request.given_sizes = flags.given_sizes;
   request.schedule = flags.schedule.value_or(flags.default_schedule);
   const auto in_flight = in_flight_of(flags, request.schedule);
   request.trains = in_flight->trains();

@@ -22,15 +22,31 @@ namespace {
 
 namespace fs = std::filesystem;
 
+[[noreturn]] void refuse_contradiction(const std::string& flag, const std::string& plan,
+                                       const std::string& file) {
+  throw Error(ErrorCode::kUsage,
+              format("{} contradicts the plan, which says {}; leave the flag out, or make another "
+                     "plan with kerf plan",
+                     flag, plan),
+              file);
+}
+
 template <class T>
 void check_agrees(const std::optional<T>& flag, const T& plan, const std::string& name,
                   const std::string& file) {
   if (flag && *flag != plan)
-    throw Error(ErrorCode::kUsage,
-                format("{} {} contradicts the plan, which says {}; leave the flag out, or make "
-                       "another plan with kerf plan",
-                       name, *flag, plan),
-                file);
+    refuse_contradiction(format("{} {}", name, *flag), format("{}", plan), file);
+}
+
+// A number is one of even ones.
+void check_micro_batches_agree(const PlanFlags& flags, const partitioner::Plan& plan,
+                               const std::string& file) {
+  if (!flags.micro_batches ||
+      (*flags.micro_batches == plan.micro_batches && flags.given_sizes == plan.given_sizes))
+    return;
+  refuse_contradiction(
+      "--micro-batches " + partitioner::sizes_text(*flags.micro_batches, flags.given_sizes),
+      partitioner::sizes_text(plan.micro_batches, plan.given_sizes), file);
 }
 
 // The plan stays; what it will take does not.
@@ -139,7 +155,7 @@ Planned read_plan_of(const PlanFlags& flags, const std::string& file_or_folder) 
   check_agrees(flags.workers, planned.plan.workers_bound(), "--workers", file);
   check_agrees(flags.cut, std::string(partitioner::to_string(planned.plan.cut)), "--cut", file);
   check_agrees(flags.batch, planned.plan.batch, "--batch", file);
-  check_agrees(flags.micro_batches, planned.plan.micro_batches, "--micro-batches", file);
+  check_micro_batches_agree(flags, planned.plan, file);
   check_agrees(flags.stages, static_cast<int>(planned.plan.stages.size()), "--stages", file);
   run_under(flags, planned);
   check_range(std::optional(planned.setting.slots), file + ": request.slots", kMostSlots);

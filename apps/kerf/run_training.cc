@@ -15,12 +15,14 @@ namespace {
 
 constexpr double kSlowLink = 12.5e6;  // bytes a second: of a link that nobody told us of
 
-// What a worker computes for one micro-batch, at most, and what its messages of a step take over a
+// What a worker computes for the largest micro-batch, and what its messages of a step take over a
 // slow link, as those of the weights go all in one action.
 double longest_action_seconds(const partitioner::Plan& plan) {
   double most = 0;
+  const double share =
+      static_cast<double>(plan.largest_micro_batch()) / static_cast<double>(plan.batch);
   for (const auto& worker : plan.workers)
-    most = std::max(most, worker.seconds / plan.micro_batches +
+    most = std::max(most, worker.seconds * share +
                               static_cast<double>(worker.bytes_in + worker.bytes_out) / kSlowLink);
   return most;
 }

@@ -111,8 +111,8 @@ std::string cut_section(const RunRecord& record) {
       format("{}, {} cut over {}, batch {} in {}, {}. Values go above, gradients below, bytes are "
              "of a step; the step vector takes {} more.",
              plan.model, plan.cut, plural(static_cast<long long>(plan.workers.size()), "worker"),
-             plan.batch, plural(plan.micro_batches, "micro-batch"), plan.schedule,
-             human_bytes(static_cast<double>(plan.per_step().step.bytes))));
+             plan.batch, partitioner::sizes_in_words(plan.micro_batches, plan.given_sizes),
+             plan.schedule, human_bytes(static_cast<double>(plan.per_step().step.bytes))));
   if (const std::string svg = draw_cut(plan); !svg.empty())
     return section("The cut", body + picture(svg));
   PageTable table({"from worker", "to worker", "", "messages", "bytes"});

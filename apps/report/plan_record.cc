@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "apps/report/json_fields.h"
 #include "apps/report/plan_certificate.h"
 #include "apps/report/plan_parts.h"
 #include "apps/report/table.h"
@@ -139,6 +140,7 @@ PlanRecord record_of(const Model& model, const Plan& plan) {
           .cut = std::string(partitioner::to_string(plan.cut)),
           .batch = plan.batch,
           .micro_batches = plan.micro_batches,
+          .given_sizes = plan.given_sizes,
           .schedule = plan.schedule,
           .workers = plan.workers,
           .stages = stages_of(model, plan),
@@ -170,11 +172,19 @@ PlanRecord record_of(const Model& model, const Plan& plan, const schedmp::Schedu
   return record;
 }
 
+Json rows_json(const std::vector<int64_t>& rows) { return to_json(rows); }
+
+std::vector<int64_t> read_rows(const Json& json, const std::string& where) {
+  std::vector<int64_t> rows;
+  from_json(json, where, rows);
+  return rows;
+}
+
 std::string plan_text(const PlanRecord& record, bool colour) {
-  std::string text =
-      format("{}, {} cut over {}, batch {} in {}, {}\n\n", record.model, record.cut,
-             plural(static_cast<long long>(record.workers.size()), "worker"), record.batch,
-             plural(record.micro_batches, "micro-batch"), record.schedule);
+  std::string text = format(
+      "{}, {} cut over {}, batch {} in {}, {}\n\n", record.model, record.cut,
+      plural(static_cast<long long>(record.workers.size()), "worker"), record.batch,
+      partitioner::sizes_in_words(record.micro_batches, record.given_sizes), record.schedule);
   text += workers_text(record, colour) + "\n" + stages_text(record);
   text += connectors_text(record, colour);
   const PlanRecord::StepTraffic step = record.per_step();

@@ -9,6 +9,7 @@
 
 #include "partitioner/bound.h"
 #include "partitioner/plan.h"
+#include "runtime/json.h"
 #include "schedmp/schedule.h"
 
 namespace kerf::apps {
@@ -69,6 +70,7 @@ struct PlanRecord {
   std::string cut;
   int64_t batch = 0;
   int micro_batches = 0;
+  std::vector<int64_t> given_sizes = {};  // rows of each of them, where a person said
   std::string schedule;
   std::vector<partitioner::WorkerPrediction> workers;
   std::vector<Stage> stages;
@@ -111,6 +113,10 @@ PlanRecord record_of(const partitioner::Model& model, const partitioner::Plan& p
                      const schedmp::Schedule& schedule, const partitioner::Setting& setting);
 
 std::string plan_text(const PlanRecord& record, bool colour);
+
+// Rows of micro-batches, a list. read_rows() throws Error{kUsage} that names `where`.
+Json rows_json(const std::vector<int64_t>& rows);
+std::vector<int64_t> read_rows(const Json& json, const std::string& where);
 
 template <class Fields>
 void fields(Fields& f, partitioner::Traffic& traffic) {
@@ -189,6 +195,7 @@ void fields(Fields& f, PlanRecord& plan) {
   f("cut", plan.cut);
   f("batch", plan.batch);
   f("micro_batches", plan.micro_batches);
+  f.spoken("micro_batch_rows", plan.given_sizes, rows_json, read_rows);
   f("schedule", plan.schedule);
   f("workers", plan.workers);
   f("stages", plan.stages);

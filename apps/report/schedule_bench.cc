@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "apps/report/table.h"
+#include "partitioner/micro_batch_sizes.h"
 #include "runtime/format.h"
 
 namespace kerf::apps {
@@ -128,7 +129,7 @@ std::string table_of(const std::vector<BenchedSchedule>& all, int64_t batch, boo
 }  // namespace
 
 Json to_json(const ScheduleBench& bench) {
-  return {
+  Json json{
       {"model", bench.model},
       {"data", bench.data.empty() ? Json() : Json(bench.data)},
       {"workers", bench.workers},
@@ -141,11 +142,15 @@ Json to_json(const ScheduleBench& bench) {
         {"cap_of", bench.cap_of},
         {"schedules", json_of(bench.equal, bench.batch)},
         {"wrong_order", wrong_order(bench.equal)}}}};
+  if (!bench.given_sizes.empty()) json["micro_batch_rows"] = bench.given_sizes;
+  return json;
 }
 
 std::string text_of(const ScheduleBench& bench, bool colour) {
   std::string text = format("{} on {}, {} a step", bench.model, plural(bench.workers, "worker"),
                             plural(bench.batch, "row"));
+  if (!bench.given_sizes.empty())
+    text += " in " + partitioner::sizes_in_words(0, bench.given_sizes);
   text += bench.data.empty()
               ? "; simulated by the planner's prices, nothing ran\n"
               : format(

@@ -36,6 +36,7 @@ struct ScheduleBench {
   std::vector<BenchedSchedule> own = {}, equal = {};
   int64_t cap = 0;  // of each worker, where memory is equal
   std::string cap_of = {};
+  std::vector<int64_t> given_sizes = {};  // rows of each micro-batch, where a person said
 };
 
 // Pairs (first, second) of which the first was simulated to be shorter, by more than this, and was
