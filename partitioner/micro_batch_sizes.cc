@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "partitioner/at.h"
-#include "partitioner/fitted_text.h"
 #include "runtime/error.h"
 #include "runtime/format.h"
 
@@ -11,7 +10,7 @@ namespace kerf::partitioner {
 
 namespace {
 
-constexpr size_t kMostWords = 48;  // characters of sizes, for people
+constexpr size_t kMostTold = 8;  // sizes, for people
 
 }  // namespace
 
@@ -86,9 +85,14 @@ std::string sizes_text(int micro_batches, std::span<const int64_t> given) {
   return given.empty() ? format("{}", micro_batches) : format("{}", fmt::join(given, ","));
 }
 
+std::string sizes_in_short(int micro_batches, std::span<const int64_t> given) {
+  if (given.size() <= kMostTold) return sizes_text(micro_batches, given);
+  return format("{},..,{}", fmt::join(given.first(kMostTold - 1), ","), given.back());
+}
+
 std::string sizes_in_words(int micro_batches, std::span<const int64_t> given) {
   if (given.empty()) return plural(micro_batches, "micro-batch");
-  return format("micro-batches of {}", elided(sizes_text(micro_batches, given), kMostWords));
+  return "micro-batches of " + sizes_in_short(micro_batches, given);
 }
 
 }  // namespace kerf::partitioner

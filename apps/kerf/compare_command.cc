@@ -12,7 +12,6 @@
 #include "apps/kerf/planned.h"
 #include "apps/report/plan_record.h"
 #include "apps/report/table.h"
-#include "partitioner/fitted_text.h"
 #include "runtime/format.h"
 #include "runtime/json.h"
 
@@ -68,8 +67,6 @@ Json json_of(const Compared& compared) {
   return json;
 }
 
-constexpr size_t kMostSizes = 24;  // characters of a list of sizes
-
 struct CompareCommand {
   std::vector<std::string> files;
   bool json = false;
@@ -103,9 +100,7 @@ std::string text_of(const std::vector<Compared>& all, bool colour) {
     table.add({each.file, each.plan.cut, format("{}", each.plan.workers.size()),
                format("{}", each.plan.stages.size()),
                format("{} in {}", each.plan.batch,
-                      partitioner::elided(
-                          partitioner::sizes_text(each.plan.micro_batches, each.plan.given_sizes),
-                          kMostSizes)),
+                      partitioner::sizes_in_short(each.plan.micro_batches, each.plan.given_sizes)),
                each.plan.schedule, human_seconds(each.seconds),
                all[0].seconds > 0 ? format("{:.2f}", each.seconds / all[0].seconds) : "-",
                each.plan.step_seconds ? human_seconds(*each.plan.step_seconds) : "-",

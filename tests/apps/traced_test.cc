@@ -129,6 +129,16 @@ TEST(MeasuredCosts, AreBusySecondsAndWhatAMessageTakes) {
   EXPECT_DOUBLE_EQ(costs.transfer, 0.004) << "x was awaited; y lay there";
 }
 
+TEST(MeasuredCosts, AreOfTheRowsOfTheLargestMicroBatch) {
+  const auto traces = joined(step_of_two());
+  const auto shown = shown_actions(kTwoWorkers);
+  const auto steps = whole_steps(traces, shown, {3});
+  const schedmp::ActionCosts costs = measured_costs(kTwoWorkers, shown, steps, {0.5});
+  EXPECT_DOUBLE_EQ(costs.stages[0].forward, 0.020);
+  EXPECT_NEAR(costs.stages[0].update, 0.005, 1e-12) << "it is of no micro-batch";
+  EXPECT_DOUBLE_EQ(costs.of({0, schedmp::ActionKind::kForward, 0}), 0.010) << "as it was measured";
+}
+
 TEST(MeasuredCosts, ClocksThatAreAskewCancelOut) {
   const auto shown = shown_actions(kTwoWorkers);
   const auto transfer = [&](int64_t askew) {
