@@ -45,7 +45,7 @@ class MicroBatchSizes {
 // nothing.
 std::string check_given_sizes(int micro_batches, std::span<const int64_t> given, int64_t batch);
 
-// As --micro-batches takes them: "8", or "32,16,8,8". For people, in short: many are "32,16,8,..,8";
+// As --micro-batches takes them: "8", or "32,16,8,8". For people, in short: of many "32,16,8,..,8";
 // and in words: "8 micro-batches", or "micro-batches of 32,16,8,8".
 std::string sizes_text(int micro_batches, std::span<const int64_t> given);
 std::string sizes_in_short(int micro_batches, std::span<const int64_t> given);

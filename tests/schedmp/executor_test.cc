@@ -79,7 +79,8 @@ class GuardedDevice final : public runtime::Device {
 // One worker that holds all of a plan.
 class Alone {
  public:
-  Alone(Model model, int stages, Schedule schedule, int64_t batch = 21)
+  Alone(Model model, int stages, Schedule schedule, int64_t batch = 21,
+        const std::vector<int64_t>& given_sizes = {})
       : model_(std::move(model)),
         data_(200, features(model_), 5),
         stream_(device_->make_stream()),
@@ -93,6 +94,7 @@ class Alone {
     request.placement.assign(static_cast<size_t>(stages), 0);
     request.batch = batch;
     request.micro_batches = schedule.micro_batches;
+    request.given_sizes = given_sizes;
     plan_ = std::get<Plan>(partitioner::make_plan(model_, request, *in_flight_of(schedule)));
     const auto parts = partitioner::lower(model_, plan_);
     const Verdict verdict = verify(model_, plan_, parts, schedule, {.slots = 1});
@@ -162,6 +164,19 @@ Model without_parameters() {
   const ValueId c = b.max_pool(b.add(b.relu(a, "relu2"), a, "sum"), 2, 2, "pool");
   b.loss(b.flatten(c, "flatten"));
   return b.build();
+}
+
+// What is read ahead of a step: of one worker all of its rows, of any step.
+TEST(Executor, ReadsEveryRowOfAStep) {
+  const Model model = partitioner::make_zoo_model("mlp", {{24, 16, 5}});
+  for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{}, {4, 12, 5}}) {
+    Alone alone(model, 1, schedule_of(kTogether), 21, sizes);
+    for (const int64_t rows : {21, 10, 2, 0}) {
+      std::vector<size_t> all(static_cast<size_t>(rows));
+      std::iota(all.begin(), all.end(), size_t{0});
+      EXPECT_EQ(alone.executor().places_read(rows), all);
+    }
+  }
 }
 
 // A step of one micro-batch has all but what is handed in one region, from its first block to its
@@ -248,6 +263,17 @@ TEST(Executor, TrainsWithoutAllocating) {
       for (int step = 0; step < 3; ++step) alone.step();
       EXPECT_EQ(tests::allocated_bytes() - before, 0u) << name << text;
     }
+}
+
+TEST(Executor, TrainsMicroBatchesThatVaryWithoutAllocating) {
+  for (const char* name : {"mlp", "lenet5-bn"}) {
+    Alone alone(partitioner::channels_last(partitioner::make_zoo_model(name)), 1,
+                schedule_of(kTogether), 21, {4, 12, 5});
+    for (int step = 0; step < 3; ++step) alone.step();
+    const size_t before = tests::allocated_bytes();
+    for (int step = 0; step < 3; ++step) alone.step();
+    EXPECT_EQ(tests::allocated_bytes() - before, 0u) << name;
+  }
 }
 
 // The number of a bad row is the step's, not its micro-batch's.

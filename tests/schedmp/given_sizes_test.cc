@@ -112,6 +112,11 @@ TEST(GivenRows, AreSharesOfWhatTheLargestCosts) {
   EXPECT_DOUBLE_EQ(costs.of({0, ActionKind::kForward, 0}), costs.stages[0].forward * 3 / 9);
   EXPECT_DOUBLE_EQ(costs.of({0, ActionKind::kForward, 1}), costs.stages[0].forward);
   EXPECT_GT(costs.stages[0].forward, 0);
+  c.given_sizes = {9, 3, 1, 7, 2};
+  const partitioner::Plan other = tests::plan_of(model, c);
+  const ActionCosts same = costs_of_plan(model, other, lower(model, other, lowering_for(schedule)));
+  EXPECT_NEAR(same.stages[0].forward, costs.stages[0].forward, 1e-9 * costs.stages[0].forward)
+      << "whichever is the largest";
   c.given_sizes = {};
   EXPECT_THAT(shares_of(tests::plan_of(model, c)), testing::IsEmpty());
 }
