@@ -81,6 +81,7 @@ void read_micro_batches(const PlanFile& file, Plan& plan) {
   if (const std::string wrong = check_given_sizes(plan.micro_batches, plan.given_sizes, plan.batch);
       !wrong.empty())
     refuse_member(file.at(key), wrong);
+  if (plan.micro_batches == 1) plan.given_sizes.clear();  // it is the step, as one even one is
 }
 
 // All replicas have as many parts.

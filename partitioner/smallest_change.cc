@@ -8,24 +8,24 @@ namespace kerf::partitioner {
 namespace {
 
 // The fewest even micro-batches that fit; 0 if none do. Only numbers that make the largest one
-// smaller can help. Up to four times the request's each of them is tried; beyond that it is halved
+// smaller can help. Up to four times the request's each of those is tried; beyond that it is halved
 // between what does not fit and samples one by one, or one for each worker to divide them over.
 int more_micro_batches(const Model& model, PlanRequest request, const InFlight& in_flight) {
   const int64_t most = std::min(request.batch, int64_t{kMostMicroBatches});
   const int64_t nearby = std::min(most, int64_t{4} * request.micro_batches);
-  const bool even = request.given_sizes.empty();
+  const int64_t too_large = request.largest_micro_batch();
   std::map<int64_t, bool> known;
-  if (even) known[request.largest_micro_batch()] = false;
   request.given_sizes.clear();
   const auto do_fit = [&](int64_t m) {
     request.micro_batches = static_cast<int>(m);
+    if (request.largest_micro_batch() >= too_large) return false;
     const auto [size, fresh] = known.try_emplace(request.largest_micro_batch());
     if (!fresh) return size->second;
     // The fewest of this size, each of which has a loss to keep.
     request.micro_batches = static_cast<int>((request.batch + size->first - 1) / size->first);
     return size->second = fits(model, request, in_flight);
   };
-  for (int64_t m = request.micro_batches + (even ? 1 : 0); m <= nearby; ++m)
+  for (int64_t m = 1; m <= nearby; ++m)
     if (do_fit(m)) return static_cast<int>(m);
   int64_t none = nearby;
   int64_t some = most;

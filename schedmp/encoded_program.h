@@ -19,12 +19,12 @@ struct EncodedMessages {
 };
 using EncodedProgram = SchedulerHalf<EncodedMessages>;
 
-// Tells the types of messages apart, in one build.
+// Tells messages apart, in one build: what they are called, and of which types they are.
 uint32_t signature_of(std::initializer_list<const std::type_info*> types);
 template <class Messages>
 uint32_t signature_of() {
-  return signature_of({&typeid(typename Messages::Job), &typeid(typename Messages::Task),
-                       &typeid(typename Messages::Result)});
+  return signature_of({&typeid(Messages), &typeid(typename Messages::Job),
+                       &typeid(typename Messages::Task), &typeid(typename Messages::Result)});
 }
 
 // A job with the signature of the messages that its sender means.
@@ -70,11 +70,21 @@ class Encoded final : public EncodedProgram {
   void aggregate(int64_t round, std::vector<Result> results) override {
     std::vector<typename SchedulerHalf<M>::Result> decoded;
     for (const Result& each : results)
-      decoded.push_back({each.worker, runtime::decode<typename M::Result>(each.payload), each.id});
+      decoded.push_back({each.worker, decoded_of(round, each), each.id});
     program_.aggregate(round, std::move(decoded));
   }
 
  private:
+  typename M::Result decoded_of(int64_t round, const Result& result) const {
+    try {
+      return runtime::decode<typename M::Result>(result.payload);
+    } catch (const Error& error) {
+      throw Error(error.code(), error.message(),
+                  kerf::format("program {}, round {}, a result of worker {}", name(), round,
+                               result.worker));
+    }
+  }
+
   SchedulerHalf<M>& program_;
 };
 

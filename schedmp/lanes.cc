@@ -8,7 +8,7 @@ using partitioner::at;
 
 Lanes::Lanes(const Schedule& schedule, const partitioner::StageGraph& graph,
              const ActionCosts& costs, Buffering buffering)
-    : schedule_(schedule), transfer_(costs.transfer), buffering_(buffering) {
+    : schedule_(schedule), transfer_(costs.transfer), shares_(costs.shares), buffering_(buffering) {
   for (auto* sides : {&in_, &out_})
     for (auto& of_group : *sides) of_group.resize(schedule.groups.size());
   sums_in_.resize(schedule.groups.size());
@@ -94,15 +94,17 @@ void Lanes::add_ways(const ActionCosts& costs) {
   }
 }
 
-double Lanes::arrives(const Lane& lane, int member, double sent) {
+double Lanes::arrives(const Lane& lane, int member, int micro_batch, double sent) {
   if (lane.local) return sent;
   if (lane.first_way < 0) return sent + transfer_;
+  const bool all = lane.sum || at(micro_batch) >= shares_.size();
+  const double share = all ? 1 : shares_[at(micro_batch)].bytes;
   double last = sent;
   for (int receiver = 0; receiver < lane.receivers; ++receiver) {
     const Way& way = ways_[at(lane.first_way + member * lane.receivers + receiver)];
     double unshared = 0;
     double& free = way.queue < 0 ? unshared : free_[at(way.queue)];
-    last = std::max(last, arrival(free, sent, way.on_link, way.latency));
+    last = std::max(last, arrival(free, sent, share * way.on_link, way.latency));
   }
   return last;
 }
@@ -112,8 +114,8 @@ int Lanes::member_of(const std::vector<int>& group, int worker) {
 }
 
 // Who comes last sets the message on its way: all others wait until then.
-std::optional<double> Lanes::meet(const Lane& lane, Message& message, double now, int& came,
-                                  bool first) {
+std::optional<double> Lanes::meet(const Lane& lane, int micro_batch, Message& message, double now,
+                                  int& came, bool first) {
   if (first) {
     ++came;
     message.time = std::max(message.time, now);
@@ -122,14 +124,14 @@ std::optional<double> Lanes::meet(const Lane& lane, Message& message, double now
   if (!first) return message.time;
   const double met = message.time;
   for (int member = 0; member < lane.senders; ++member)
-    message.time = std::max(message.time, arrives(lane, member, met));
+    message.time = std::max(message.time, arrives(lane, member, micro_batch, met));
   return message.time;
 }
 
 std::optional<double> Lanes::send(int number, int micro_batch, int worker, double now, bool first) {
   Lane& lane = lanes_[at(number)];
   Message& message = this->message(number, micro_batch);
-  if (meets(lane)) return meet(lane, message, now, message.senders, first);
+  if (meets(lane)) return meet(lane, micro_batch, message, now, message.senders, first);
   const int member = lane.senders == 1 ? 0 : member_of(schedule_.groups[at(lane.from)], worker);
   if (counts(lane)) {
     int& sent = lane.sent[at(member)];
@@ -139,14 +141,14 @@ std::optional<double> Lanes::send(int number, int micro_batch, int worker, doubl
     ++sent;
   }
   ++message.senders;
-  message.time = std::max(message.time, arrives(lane, member, now));
+  message.time = std::max(message.time, arrives(lane, member, micro_batch, now));
   return now;
 }
 
 std::optional<double> Lanes::receive(int number, int micro_batch, double now, bool first) {
   Lane& lane = lanes_[at(number)];
   Message& message = this->message(number, micro_batch);
-  if (meets(lane)) return meet(lane, message, now, message.receivers, first);
+  if (meets(lane)) return meet(lane, micro_batch, message, now, message.receivers, first);
   if (message.senders < lane.senders) return std::nullopt;
   now = std::max(now, message.time);
   message.taken = std::max(message.taken, now);

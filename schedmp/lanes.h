@@ -84,17 +84,19 @@ class Lanes {
   void add_ways(const ActionCosts& costs);
   double bytes_of(const Lane& lane, const ActionCosts& costs) const;
   int queue_of(int sender, int receiver, Contention contention);
-  // When what that member sends is with all of the other group.
-  double arrives(const Lane& lane, int member, double sent);
+  // When what that member sends of a micro-batch is with all of the other group.
+  double arrives(const Lane& lane, int member, int micro_batch, double sent);
   static int member_of(const std::vector<int>& group, int worker);
   bool meets(const Lane& lane) const {
     return buffering_.messages == Buffering::kRendezvous && !lane.local && !lane.sum;
   }
   bool counts(const Lane& lane) const { return buffering_.messages > 0 && !lane.sum; }
-  std::optional<double> meet(const Lane& lane, Message& message, double now, int& came, bool first);
+  std::optional<double> meet(const Lane& lane, int micro_batch, Message& message, double now,
+                             int& came, bool first);
 
   const Schedule& schedule_;
   double transfer_;
+  std::vector<MicroBatchShare> shares_;  // of what a message is on its link; empty: all alike
   Buffering buffering_;
   std::vector<Lane> lanes_;
   std::array<std::vector<std::vector<int>>, 2> in_, out_;  // by whether of gradients, by group

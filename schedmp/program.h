@@ -14,8 +14,8 @@
 //   class CountWorker : public schedmp::WorkerHalf<CountMessages> { ... };
 //
 // Messages are of any types that travel (runtime/wire.h); who runs a program never sees them
-// (encoded_program.h). A set of tasks with what it leads to is a round. A task and a result are
-// each at most 1 MiB.
+// (encoded_program.h). A set of tasks with what it leads to is a round. A task and a result each go
+// into a control message of 1 MiB, a job into one of 64.
 //
 // Threads: the scheduler's half is called by the loop's thread, a worker's by its compute thread.
 #pragma once
@@ -111,7 +111,7 @@ class WorkerHalf {
   using Result = typename M::Result;
 
   virtual ~WorkerHalf() = default;
-  // Once; channels are open. `workplace` outlives this.
+  // Once; channels are open. `workplace` outlives this, `job` does not.
   virtual void start(runtime::Workplace& /*workplace*/, const Job& /*job*/) {}
   virtual Result update(const Task& task) = 0;
 };

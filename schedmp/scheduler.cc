@@ -47,8 +47,9 @@ class Loop {
  private:
   // Schedules ahead, in batches, as far as the depth allows.
   void fill() {
-    if (!rounds_.empty() && rounds_.size() + batch_ > depth_) return;
-    while (!done_ && !waits_ && rounds_.size() < depth_) {
+    if (!waits_ && !rounds_.empty() && rounds_.size() + batch_ > depth_) return;
+    while (!done_ && (!waits_ || news_) && rounds_.size() < depth_) {
+      waits_ = false;
       EncodedProgram::Decision decision = program_.schedule(next_round_);
       if (std::holds_alternative<Done>(decision))
         done_ = true;
@@ -65,6 +66,7 @@ class Loop {
                   "it waits for a result before its next round, and no task is under way",
                   where(next_round_));
     waits_ = true;
+    news_ = false;
   }
 
   void begin(std::vector<EncodedProgram::Task> tasks) {
@@ -130,7 +132,7 @@ class Loop {
 
   void aggregate(int64_t round, std::vector<EncodedProgram::Result> results) {
     program_.aggregate(round, std::move(results));
-    waits_ = false;
+    news_ = true;
   }
 
   void end(int64_t round) {
@@ -148,7 +150,8 @@ class Loop {
   const size_t depth_;
   const size_t batch_;
   bool done_ = false;
-  bool waits_ = false;  // until something was folded in
+  bool waits_ = false;  // the program's last answer
+  bool news_ = false;   // something was folded in since
   int64_t next_round_ = 0;
   std::map<int64_t, Round> rounds_;
   std::vector<std::vector<std::string>> outbox_;

@@ -16,8 +16,7 @@ using partitioner::StageGraph;
 
 double ActionCosts::of(const Action& action) const {
   const StageCosts& costs = of_stage(action.stage);
-  const auto micro_batch = static_cast<size_t>(std::max(action.micro_batch, 0));
-  const double share = micro_batch < shares.size() ? shares[micro_batch] : 1;
+  const double share = share_of(action.micro_batch).seconds;
   switch (action.kind) {
     case ActionKind::kForward:
     case ActionKind::kRecompute:

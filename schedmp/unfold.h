@@ -17,6 +17,7 @@
 // Not modelled: what a receiver or a host could not take in at once.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,13 @@ struct StageBytes {
   bool operator==(const StageBytes&) const = default;
 };
 
+// Of what is said of a stage's micro-batches.
+struct MicroBatchShare {
+  double seconds = 1;  // of F, I, W and B
+  double bytes = 1;    // of a message
+  bool operator==(const MicroBatchShare&) const = default;
+};
+
 struct ActionCosts {
   std::vector<StageCosts> stages = {};  // of those that it lists
   double transfer = 0;                  // of a message over a link of which nothing is known
@@ -60,8 +68,9 @@ struct ActionCosts {
   Links links = {};
   std::vector<StageBytes> bytes = {};  // of those stages that it lists
   StageBytes other_bytes = {};         // of all other stages
-  // By micro-batch: what its F, I, W and B take of what is said of the stage's; of others all.
-  std::vector<double> shares = {};
+  // By micro-batch, where they differ: what is said is of the largest. `transfer` is that of all of
+  // them, and room is kept for the largest.
+  std::vector<MicroBatchShare> shares = {};
 
   ActionCosts without_jitter() const {
     ActionCosts steady = *this;
@@ -74,6 +83,10 @@ struct ActionCosts {
   const StageBytes& bytes_of_stage(int stage) const {
     return static_cast<size_t>(stage) < bytes.size() ? bytes[static_cast<size_t>(stage)]
                                                      : other_bytes;
+  }
+  MicroBatchShare share_of(int micro_batch) const {
+    const auto number = static_cast<size_t>(std::max(micro_batch, 0));
+    return number < shares.size() ? shares[number] : MicroBatchShare{};
   }
   double of(const Action& action) const;
   // As that worker's action of this number in its row.

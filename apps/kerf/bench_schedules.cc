@@ -179,6 +179,7 @@ class Bench {
     const partitioner::Plan& plan = entry.planned.plan;
     BenchedSchedule row{.stages = static_cast<int>(plan.stages.size()),
                         .micro_batches = plan.micro_batches,
+                        .given_sizes = plan.given_sizes,
                         .in_flight = in_flight(entry.schedule),
                         .peak_bytes = entry.peak_bytes};
     simulate(entry, row);

@@ -78,7 +78,7 @@ bool divides(const PlanFlags& flags) {
 
 // Of the step and its setting, all that a plan keeps.
 void fill_step(const Plan& plan, const Planned& run, PlanFlags& flags) {
-  if (!flags.fit_batch) fill(flags.batch, plan.batch);
+  if (!flags.fit_batch && flags.given_sizes.empty()) fill(flags.batch, plan.batch);
   // Sizes that were given are of as many rows.
   if (!flags.micro_batches && !flags.fit_batch && flags.batch == plan.batch)
     flags.given_sizes = plan.given_sizes;

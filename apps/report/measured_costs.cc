@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "schedmp/search/plan_costs.h"
+
 namespace kerf::apps {
 
 using runtime::Span;
@@ -57,13 +59,28 @@ struct OfStage {
   }
 };
 
-// As if its micro-batch were of all rows.
-Moment of_all_rows(Moment moment, const std::vector<double>& shares) {
-  const int micro_batch = moment.action.micro_batch;
-  if (micro_batch >= 0 && micro_batch < std::ssize(shares))
-    moment.busy /= shares[static_cast<size_t>(micro_batch)];
-  return moment;
-}
+// What each micro-batch's actions took in the steps, where they differ.
+class OfMicroBatches {
+ public:
+  explicit OfMicroBatches(const std::vector<schedmp::MicroBatchShare>& shares)
+      : largest_(schedmp::largest_of(shares)), seconds_(shares.size()) {}
+
+  void add(const Moment& moment) {
+    const int micro_batch = moment.action.micro_batch;
+    if (micro_batch < 0 || micro_batch >= std::ssize(seconds_)) return;
+    if (!is_of_updates(moment.action.kind))
+      seconds_[static_cast<size_t>(micro_batch)] += moment.busy;
+  }
+  // Stages' costs are those of the largest; where none differ, of all.
+  bool counts(const Action& action) const {
+    return seconds_.empty() || action.micro_batch == largest_;
+  }
+  const std::vector<double>& seconds() const { return seconds_; }
+
+ private:
+  int largest_;
+  std::vector<double> seconds_;
+};
 
 struct Message {
   int from = -1;
@@ -144,8 +161,9 @@ double transfer_of(const std::vector<StepSpans>& steps) {
 schedmp::ActionCosts measured_costs(const schedmp::Schedule& schedule,
                                     const std::vector<std::vector<Action>>& shown,
                                     const std::vector<StepSpans>& steps,
-                                    std::vector<double> shares) {
+                                    std::vector<schedmp::MicroBatchShare> shares) {
   std::vector<OfStage> stages(static_cast<size_t>(schedule.stages()));
+  OfMicroBatches micro_batches(shares);
   for (const StepSpans& step : steps) {
     for (OfStage& each : stages) each.updates.push_back(0);
     const auto rows = measured_rows(step, shown);
@@ -154,8 +172,9 @@ schedmp::ActionCosts measured_costs(const schedmp::Schedule& schedule,
       for (size_t i = 0; i < rows[worker].size(); ++i) {
         const Moment& each = rows[worker][i];
         const auto stage = static_cast<size_t>(each.action.stage);
-        stages[stage].add(of_all_rows(each, shares), step.workers[worker],
-                          *step.workers[worker].actions[i]);
+        micro_batches.add(each);
+        if (micro_batches.counts(each.action))
+          stages[stage].add(each, step.workers[worker], *step.workers[worker].actions[i]);
         if (is_of_updates(each.action.kind)) updates[stage] += each.busy;
         if (each.action.kind == ActionKind::kUpdate && each.action.micro_batch >= 0) ++times[stage];
       }
@@ -170,6 +189,7 @@ schedmp::ActionCosts measured_costs(const schedmp::Schedule& schedule,
                             median(std::move(each.weight_gradient)),
                             median(std::move(each.updates))});
   costs.transfer = transfer_of(steps);
+  schedmp::share_seconds(micro_batches.seconds(), shares);
   costs.shares = std::move(shares);
   return costs;
 }

@@ -13,10 +13,10 @@ namespace kerf::apps {
 // operators share it. COMM is the median of messages between two workers, from when they were sent
 // to when a receiver that was waiting had them, there and back; of all pairs the median. Where none
 // ever waited, the least of all messages, which took no longer. Where micro-batches differ by their
-// `shares` (ActionCosts), of each what a whole one would take.
+// `shares` of rows, F, I and W are those of the largest, and shares of seconds what was measured.
 schedmp::ActionCosts measured_costs(const schedmp::Schedule& schedule,
                                     const std::vector<std::vector<schedmp::Action>>& shown,
                                     const std::vector<StepSpans>& steps,
-                                    std::vector<double> shares = {});
+                                    std::vector<schedmp::MicroBatchShare> shares = {});
 
 }  // namespace kerf::apps

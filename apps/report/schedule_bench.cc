@@ -62,7 +62,7 @@ std::optional<double> rows_per_second(const BenchedSchedule& each, int64_t batch
 
 Json json_of(const std::vector<BenchedSchedule>& all, int64_t batch) {
   Json list = Json::array();
-  for (const BenchedSchedule& each : all)
+  for (const BenchedSchedule& each : all) {
     list.push_back({{"schedule", each.name},
                     {"stages", each.stages},
                     {"micro_batches", each.micro_batches},
@@ -75,6 +75,8 @@ Json json_of(const std::vector<BenchedSchedule>& all, int64_t batch) {
                     {"rows_per_second", if_any(rows_per_second(each, batch))},
                     {"steps", each.measured_steps},
                     {"why_not", each.why_not.empty() ? Json() : Json(each.why_not)}});
+    if (!each.given_sizes.empty()) list.back()["micro_batch_rows"] = each.given_sizes;
+  }
   return list;
 }
 
@@ -113,8 +115,8 @@ std::string table_of(const std::vector<BenchedSchedule>& all, int64_t batch, boo
     const auto ratio = to_simulated(each);
     const auto pace = rows_per_second(each, batch);
     table.add({each.name + (is_marked(each.name, wrong) ? " *" : ""), format("{}", each.stages),
-               format("{}", each.micro_batches), format("{}", each.in_flight),
-               each.peak_bytes ? bytes_text(*each.peak_bytes) : "-",
+               partitioner::sizes_in_short(each.micro_batches, each.given_sizes),
+               format("{}", each.in_flight), each.peak_bytes ? bytes_text(*each.peak_bytes) : "-",
                seconds_text(each.simulated_seconds),
                each.simulated_seconds ? human_percent(each.bubble) : "-",
                seconds_text(each.measured_seconds()), ratio ? format("{:.3f}", *ratio) : "-",

@@ -18,6 +18,7 @@ struct BenchedSchedule {
   std::string why_not = {};
   int stages = 0;
   int micro_batches = 0;
+  std::vector<int64_t> given_sizes = {};         // rows of each, where they are not even ones
   int in_flight = 0;                             // micro-batches, on the worker that keeps most
   std::optional<int64_t> peak_bytes = {};        // of the fullest worker, as proved
   std::optional<double> simulated_seconds = {};  // of a step

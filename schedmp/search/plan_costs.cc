@@ -31,7 +31,7 @@ double& cost_of(StageCosts& costs, ActionKind kind) {
                                               : costs.weight_gradient;
 }
 
-// Of the messages between stages, of the largest micro-batch.
+// Of a message between stages, of all micro-batches.
 double mean_transfer(const Model& model, const Plan& plan, const partitioner::DeviceSpeed& speed,
                      bool gradients) {
   const auto link = partitioner::mean_link_costs(speed);
@@ -66,10 +66,10 @@ int64_t kept_in_slots(const Model& model, const Plan& plan, const Part& part) {
     if (i.kind == Kind::kReceive || (i.kind == Kind::kSend && i.retained)) routes.insert(i.route);
     if (i.kind == Kind::kRelease || i.kind == Kind::kRetire) routes.erase(i.route);
   }
+  const int64_t largest = plan.largest_micro_batch();
   int64_t bytes = 0;
   for (const int route : routes)
-    bytes += static_cast<int64_t>(
-        message_bytes(model, plan.routes[at(route)], plan.largest_micro_batch()));
+    bytes += static_cast<int64_t>(message_bytes(model, plan.routes[at(route)], largest));
   return bytes;
 }
 
@@ -114,13 +114,13 @@ Schedule one_at_a_time(const Plan& plan, bool gradients) {
 // several, it is the most.
 void add_message_bytes(const Model& model, const Plan& plan, ActionCosts& costs) {
   const std::vector<int> stage_of = stages_of_parts(plan);
+  const int64_t largest = plan.largest_micro_batch();
   std::map<std::tuple<bool, int, int>, double> sent;  // of gradients, from, to
   for (const partitioner::Route& route : plan.routes) {
     const int from = stage_of[at(route.from)];
     const int to = stage_of[at(route.to)];
     if (from == to || is_local(plan, route) || is_of_step(model, route)) continue;
-    sent[{route.gradient, from, to}] +=
-        static_cast<double>(message_bytes(model, route, plan.largest_micro_batch()));
+    sent[{route.gradient, from, to}] += static_cast<double>(message_bytes(model, route, largest));
   }
   for (const auto& [edge, bytes] : sent) {
     const auto& [gradient, from, to] = edge;
@@ -143,6 +143,19 @@ void add_kept_bytes(const Model& model, const Plan& plan, const std::vector<Part
   }
 }
 
+int largest_of(const std::vector<MicroBatchShare>& shares) {
+  const auto largest = std::ranges::max_element(shares, {}, &MicroBatchShare::bytes);
+  return static_cast<int>(largest - shares.begin());
+}
+
+void share_seconds(const std::vector<double>& seconds, std::vector<MicroBatchShare>& shares) {
+  if (shares.empty()) return;
+  const double most = seconds[at(largest_of(shares))];
+  if (most <= 0) return;
+  for (size_t micro_batch = 0; micro_batch < shares.size(); ++micro_batch)
+    shares[micro_batch].seconds = seconds[micro_batch] / most;
+}
+
 ActionCosts costs_of_plan(const Model& model, const Plan& plan, const std::vector<Part>& parts) {
   const partitioner::DeviceSpeed speed = partitioner::request_of_plan(plan).speed;
   const bool gradients =
@@ -154,26 +167,31 @@ ActionCosts costs_of_plan(const Model& model, const Plan& plan, const std::vecto
   costs.stages.assign(plan.stages.size(), {0, 0, 0});
   costs.bytes.resize(plan.stages.size());
   costs.shares = shares_of(plan);
-  const auto largest =
-      static_cast<int>(std::ranges::max_element(costs.shares) - costs.shares.begin());
+  const int largest = largest_of(costs.shares);
+  std::vector<double> seconds(at(plan.micro_batches));
   const std::vector<std::vector<double>> waits = waits_for_stages(*timeline);
   for (size_t worker = 0; worker < timeline->rows.size(); ++worker)
     for (size_t i = 0; i < timeline->rows[worker].size(); ++i) {
       const Moment& moment = timeline->rows[worker][i];
+      if (moment.action.micro_batch < 0) continue;
+      const double took = moment.end - moment.begin - waits[worker][i];
+      seconds[at(moment.action.micro_batch)] += took;
       if (moment.action.micro_batch != largest) continue;
       double& cost = cost_of(costs.stages[at(moment.action.stage)], moment.action.kind);
-      cost = std::max(cost, moment.end - moment.begin - waits[worker][i]);
+      cost = std::max(cost, took);
     }
+  share_seconds(seconds, costs.shares);
   costs.transfer = mean_transfer(model, plan, speed, gradients);
   add_message_bytes(model, plan, costs);
   if (gradients) add_kept_bytes(model, plan, parts, costs);
   return costs;
 }
 
-std::vector<double> shares_of(const Plan& plan) {
-  std::vector<double> shares;
+std::vector<MicroBatchShare> shares_of(const Plan& plan) {
+  std::vector<MicroBatchShare> shares;
+  const auto largest = static_cast<double>(plan.largest_micro_batch());
   for (const int64_t rows : plan.given_sizes)
-    shares.push_back(static_cast<double>(rows) / static_cast<double>(plan.largest_micro_batch()));
+    shares.push_back({static_cast<double>(rows) / largest, static_cast<double>(rows) / largest});
   return shares;
 }
 

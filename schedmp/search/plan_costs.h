@@ -18,9 +18,13 @@ namespace kerf::schedmp {
 ActionCosts costs_of_plan(const partitioner::Model& model, const partitioner::Plan& plan,
                           const std::vector<partitioner::Part>& parts);
 
-// By micro-batch: its rows beside those of the largest (ActionCosts::shares); empty where they are
-// as even as can be.
-std::vector<double> shares_of(const partitioner::Plan& plan);
+// By micro-batch its rows beside those of the largest; empty where they are as even as can be.
+std::vector<MicroBatchShare> shares_of(const partitioner::Plan& plan);
+// Its number; 0 where none differ.
+int largest_of(const std::vector<MicroBatchShare>& shares);
+// By micro-batch what its actions took together, beside what those of the largest did: an action
+// takes some time that no row adds to. Where none differ, nothing.
+void share_seconds(const std::vector<double>& seconds, std::vector<MicroBatchShare>& shares);
 
 // Those that the plan was made for: of which its request says nothing, as any is priced (cost.h).
 Links links_of_plan(const partitioner::Plan& plan);

@@ -82,7 +82,7 @@ class Runs(KerfTest):
         self.train("lenet5", *BRIEFLY, "--workers", 2, "--micro-batches", SIZES)
         out = self.folder / "again.json"
         for flags, batch, sizes in (((), 50, ROWS), (("--micro-batches", 5), 50, 5), (("--batch", 64), 64, 4),
-                                    (("--batch", 30, "--micro-batches", "10,20"), 30, [10, 20])):
+                                    (("--micro-batches", "10,20"), 30, [10, 20])):
             with self.subTest(flags=flags):
                 done = run("plan", "--from-run", self.folder / "run", *flags, "--out", out)
                 self.assertEqual(done.returncode, 0, done.stderr)

@@ -129,14 +129,29 @@ TEST(MeasuredCosts, AreBusySecondsAndWhatAMessageTakes) {
   EXPECT_DOUBLE_EQ(costs.transfer, 0.004) << "x was awaited; y lay there";
 }
 
-TEST(MeasuredCosts, AreOfTheRowsOfTheLargestMicroBatch) {
-  const auto traces = joined(step_of_two());
-  const auto shown = shown_actions(kTwoWorkers);
+// Small ones take more than their rows' share, since an action takes some time that no row adds to.
+TEST(MeasuredCosts, AreThoseOfTheLargestMicroBatchAndWhatOthersTookBesideIt) {
+  const schedmp::Schedule one = schedmp::parse_schedule(
+      "kerf-schedule 1\nname one\nworkers 1\nmicro-batches 3\nstage 0 on 0\n"
+      "row 0: 0F0 0F1 0F2 0B0 0B1 0B2 0U\n",
+      "one");
+  const std::vector<WorkerTrace> traces{
+      {0,
+       "worker 0",
+       {action("0F0", 0, 2), action("0F1", 2, 12), action("0F2", 12, 14), action("0B0", 14, 18),
+        action("0B1", 18, 38), action("0B2", 38, 42), action("0U", 42, 47)}}};
+  const auto shown = shown_actions(one);
   const auto steps = whole_steps(traces, shown, {3});
-  const schedmp::ActionCosts costs = measured_costs(kTwoWorkers, shown, steps, {0.5});
-  EXPECT_DOUBLE_EQ(costs.stages[0].forward, 0.020);
+  ASSERT_EQ(steps.size(), 1U);
+  const schedmp::ActionCosts costs =
+      measured_costs(one, shown, steps, {{0.1, 0.1}, {1, 1}, {0.1, 0.1}});
+  EXPECT_DOUBLE_EQ(costs.stages[0].forward, 0.010);
+  EXPECT_NEAR(costs.stages[0].input_gradient, 0.010, 1e-12);
   EXPECT_NEAR(costs.stages[0].update, 0.005, 1e-12) << "it is of no micro-batch";
-  EXPECT_DOUBLE_EQ(costs.of({0, schedmp::ActionKind::kForward, 0}), 0.010) << "as it was measured";
+  EXPECT_DOUBLE_EQ(costs.shares[1].seconds, 1);
+  EXPECT_NEAR(costs.shares[0].seconds, 6.0 / 30, 1e-12);
+  EXPECT_DOUBLE_EQ(costs.shares[0].bytes, 0.1);
+  EXPECT_NEAR(costs.of({0, ActionKind::kForward, 0}), 0.002, 1e-12);
 }
 
 TEST(MeasuredCosts, ClocksThatAreAskewCancelOut) {

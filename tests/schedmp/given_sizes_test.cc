@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "partitioner/complete_plan.h"
+#include "schedmp/interpreter.h"
 #include "schedmp/schedules.h"
 #include "schedmp/search/plan_costs.h"
 #include "schedmp/simulate.h"
@@ -99,19 +101,37 @@ TEST(GivenRows, TakeTheirOwnTime) {
   EXPECT_GT(of_a_row, 0);
 }
 
-// On the graph of the stages alone, too.
+// On the graph of the stages alone, too: of the largest what it is simulated to take, and together
+// what the others are.
 TEST(GivenRows, AreSharesOfWhatTheLargestCosts) {
   const partitioner::Model model = tests::make_model("braided");
   Case c = given("braided");
   c.workers = 2;
   const partitioner::Plan plan = tests::plan_of(model, c);
   const Schedule schedule = make_schedule("gpipe", model, plan);
-  const ActionCosts costs = costs_of_plan(model, plan, lower(model, plan, lowering_for(schedule)));
+  const auto parts = lower(model, plan, lowering_for(schedule));
+  const ActionCosts costs = costs_of_plan(model, plan, parts);
   ASSERT_EQ(costs.shares.size(), kSizes.size());
-  EXPECT_DOUBLE_EQ(costs.shares[1], 1);
-  EXPECT_DOUBLE_EQ(costs.of({0, ActionKind::kForward, 0}), costs.stages[0].forward * 3 / 9);
+  EXPECT_EQ(costs.shares[1], MicroBatchShare());
   EXPECT_DOUBLE_EQ(costs.of({0, ActionKind::kForward, 1}), costs.stages[0].forward);
   EXPECT_GT(costs.stages[0].forward, 0);
+  const auto timeline =
+      simulate(model, plan, parts, schedule, partitioner::request_of_plan(plan).speed);
+  ASSERT_TRUE(timeline);
+  for (int micro_batch = 0; micro_batch < plan.micro_batches; ++micro_batch) {
+    double simulated = 0, shared = 0;
+    for (const auto& row : timeline->rows)
+      for (const Moment& moment : row) {
+        if (moment.action.micro_batch != micro_batch) continue;
+        simulated += moment.busy;
+        shared += costs.of(moment.action);
+      }
+    EXPECT_NEAR(shared, simulated, 1e-6 * simulated) << micro_batch;
+    const MicroBatchShare share = costs.share_of(micro_batch);
+    EXPECT_DOUBLE_EQ(share.bytes,
+                     static_cast<double>(kSizes[static_cast<size_t>(micro_batch)]) / 9);
+    EXPECT_GE(share.seconds, share.bytes) << "calls take time that no row adds to";
+  }
   c.given_sizes = {9, 3, 1, 7, 2};
   const partitioner::Plan other = tests::plan_of(model, c);
   const ActionCosts same = costs_of_plan(model, other, lower(model, other, lowering_for(schedule)));

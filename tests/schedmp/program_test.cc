@@ -243,6 +243,29 @@ TEST(LoopWaits, UntilAResultIsIn) {
   EXPECT_EQ(program.asked, 20 * 2 + 1) << "it is asked again once a result is in, and not before";
 }
 
+// Of three rounds under way the last two sleep until it is asked again.
+TEST(LoopWaits, NoLongerThanThatHoweverManyRoundsGoTogether) {
+  for (const bool as_they_come : {false, true})
+    for (const int batch : {1, 8}) {
+      ScriptedWorker::awake = false;
+      size_t told = 0;
+      Scripted program([&](int64_t round) -> Scripted::Decision {
+        if (round == 4) return Done{};
+        if (round == 3 && told == 0) return Wait{};
+        if (round == 3) {
+          EXPECT_EQ(told, 1u) << batch;
+          ScriptedWorker::awake = true;
+        }
+        return Texts{{0, round == 1 || round == 2 ? "sleep" : "go"}};
+      });
+      program.as_they_come = as_they_come;
+      program.folded = [&] { ++told; };
+      const auto crew = inproc_crew(1, programs());
+      EXPECT_EQ(run(program, *crew, {.depth = 8, .batch = batch}).rounds, 4);
+      crew->stop();
+    }
+}
+
 TEST(LoopErrors, WhoWaitsForNothingIsToldSo) {
   const auto thrown = error_of_script([](int64_t round) -> Scripted::Decision {
     if (round == 2) return Wait{};
@@ -269,12 +292,46 @@ TEST(LoopErrors, AnUnknownProgramIsRefusedByName) {
 }
 
 TEST(LoopErrors, AWorkersHalfWithOtherMessagesIsRefused) {
+  EXPECT_NE(signature_of<TextMessages>(), signature_of<EncodedMessages>()) << "both are strings";
   Scripted program([](int64_t) { return Texts{{0, "go"}}; }, "sum");
   const auto crew = inproc_crew(1, programs());
   const auto error = error_of([&] { run(program, *crew); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), ErrorCode::kUsage);
   EXPECT_THAT(error->what(), HasSubstr("other messages"));
+}
+
+// Written with a byte that is not read.
+struct Lopsided {
+  template <class Archive>
+  void serialize(Archive& archive) {
+    char byte = 0;
+    if constexpr (Archive::is_saving::value) archive(byte);
+  }
+};
+struct LopsidedMessages {
+  using Job = NoJob;
+  using Task = int64_t;
+  using Result = Lopsided;
+};
+class LopsidedProgram : public SchedulerHalf<LopsidedMessages> {
+ public:
+  std::string name() const override { return "lopsided"; }
+  Decision schedule(int64_t) override { return std::vector<Task>{{1, 1}}; }
+  void aggregate(int64_t, std::vector<Result>) override {}
+};
+class LopsidedWorker : public WorkerHalf<LopsidedMessages> {
+ public:
+  Lopsided update(const int64_t&) override { return {}; }
+};
+
+TEST(LoopErrors, AResultThatCannotBeReadNamesItsProgramRoundAndWorker) {
+  LopsidedProgram program;
+  const auto crew = inproc_crew(2, {{"lopsided", worker_half<LopsidedWorker>}});
+  const auto error = error_of([&] { run(program, *crew); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kProtocol);
+  EXPECT_EQ(error->where(), "program lopsided, round 0, a result of worker 1");
 }
 
 // Whichever half it is in, it ends the run at once, as it was thrown, and nothing hangs.
