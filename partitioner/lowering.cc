@@ -9,9 +9,10 @@
 namespace kerf::partitioner {
 
 using ops::Box;
-using Kind = Instruction::Kind;
 
 namespace {
+
+using Kind = Instruction::Kind;
 
 constexpr size_t kMostAsked = 32;  // sizes: what has fewer rows yet does with what those get
 

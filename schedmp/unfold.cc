@@ -12,6 +12,7 @@
 
 namespace kerf::schedmp {
 
+using partitioner::at;
 using partitioner::StageGraph;
 
 double ActionCosts::of(const Action& action) const {
@@ -187,7 +188,7 @@ class Unfolding {
     static const std::vector<int> none;
     if (schedule_.replicas == 1) return none;
     for (int replica = 0; replica < schedule_.replicas; ++replica) {
-      const auto group = static_cast<size_t>(replica * schedule_.stages() + action.stage);
+      const size_t group = at(schedule_.stages()) * at(replica) + at(action.stage);
       const std::vector<int>& members = schedule_.groups[group];
       if (std::find(members.begin(), members.end(), worker) == members.end()) continue;
       if (action.kind == ActionKind::kReduceGradient && out) return lanes_.sums_out(group);
