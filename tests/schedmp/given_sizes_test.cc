@@ -79,16 +79,28 @@ TEST(GivenRows, OnlyDivideAStep) {
   }
 }
 
+// GPipe on two workers.
+struct Filled {
+  Case c;
+  partitioner::Model model;
+  partitioner::Plan plan;
+  Schedule schedule;
+  std::vector<partitioner::Part> parts;
+};
+Filled filled(const std::string& source, const std::vector<int64_t>& sizes = kSizes) {
+  Case c = given(source).with_sizes(sizes);
+  c.workers = 2;
+  const auto model = tests::make_model(source);
+  const auto plan = tests::plan_of(model, c);
+  const Schedule schedule = make_schedule("gpipe", model, plan);
+  return {c, model, plan, schedule, lower(model, plan, lowering_for(schedule))};
+}
+
 // By row, what takes no time but for its rows takes as long as a micro-batch has of them.
 TEST(GivenRows, TakeTheirOwnTime) {
   constexpr double kNoLimit = 1e30;
   const partitioner::DeviceSpeed by_row{1e6, kNoLimit, 0, kNoLimit, 0};
-  const partitioner::Model model = tests::make_model("12-24-18-10-5");
-  Case c = given("12-24-18-10-5");
-  c.workers = 2;
-  const partitioner::Plan plan = tests::plan_of(model, c);
-  const Schedule schedule = make_schedule("gpipe", model, plan);
-  const auto parts = lower(model, plan, lowering_for(schedule));
+  const auto [c, model, plan, schedule, parts] = filled("12-24-18-10-5");
   const auto timeline = simulate(model, plan, parts, schedule, by_row);
   ASSERT_TRUE(timeline);
   double of_a_row = 0;
@@ -104,12 +116,7 @@ TEST(GivenRows, TakeTheirOwnTime) {
 // On the graph of the stages alone, too: of the largest what it is simulated to take, and together
 // what the others are.
 TEST(GivenRows, AreSharesOfWhatTheLargestCosts) {
-  const partitioner::Model model = tests::make_model("braided");
-  Case c = given("braided");
-  c.workers = 2;
-  const partitioner::Plan plan = tests::plan_of(model, c);
-  const Schedule schedule = make_schedule("gpipe", model, plan);
-  const auto parts = lower(model, plan, lowering_for(schedule));
+  const auto [c, model, plan, schedule, parts] = filled("braided");
   const ActionCosts costs = costs_of_plan(model, plan, parts);
   ASSERT_EQ(costs.shares.size(), kSizes.size());
   EXPECT_EQ(costs.shares[1], MicroBatchShare());
@@ -132,13 +139,13 @@ TEST(GivenRows, AreSharesOfWhatTheLargestCosts) {
                      static_cast<double>(kSizes[static_cast<size_t>(micro_batch)]) / 9);
     EXPECT_GE(share.seconds, share.bytes) << "calls take time that no row adds to";
   }
-  c.given_sizes = {9, 3, 1, 7, 2};
-  const partitioner::Plan other = tests::plan_of(model, c);
-  const ActionCosts same = costs_of_plan(model, other, lower(model, other, lowering_for(schedule)));
+  const Filled other = filled("braided", {9, 3, 1, 7, 2});
+  const ActionCosts same = costs_of_plan(other.model, other.plan, other.parts);
   EXPECT_NEAR(same.stages[0].forward, costs.stages[0].forward, 1e-9 * costs.stages[0].forward)
       << "whichever is the largest";
-  c.given_sizes = {};
-  EXPECT_THAT(shares_of(tests::plan_of(model, c)), testing::IsEmpty());
+  Case even = c;
+  even.given_sizes = {};
+  EXPECT_THAT(shares_of(tests::plan_of(model, even)), testing::IsEmpty());
 }
 
 }  // namespace

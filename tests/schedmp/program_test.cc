@@ -5,10 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cmath>
 #include <thread>
 
-#include "apps/least_squares/least_squares.h"
 #include "runtime/error.h"
 #include "schedmp/scheduler.h"
 #include "tests/support/errors.h"
@@ -17,8 +15,6 @@
 namespace kerf::schedmp {
 namespace {
 
-using apps::LeastSquares;
-using apps::LeastSquaresOptions;
 using testing::AllOf;
 using testing::HasSubstr;
 using tests::error_of;
@@ -161,11 +157,9 @@ class ScriptedWorker : public WorkerHalf<TextMessages> {
 std::atomic<bool> ScriptedWorker::awake = true;
 
 const ProgramFactories& programs() {
-  static const ProgramFactories factories = {
-      {"sum", worker_half<AddOne>},
-      {"throwing", worker_half<ThrowingWorker>},
-      {"scripted", worker_half<ScriptedWorker>},
-      {"least-squares", worker_half<apps::LeastSquaresWorker>}};
+  static const ProgramFactories factories = {{"sum", worker_half<AddOne>},
+                                             {"throwing", worker_half<ThrowingWorker>},
+                                             {"scripted", worker_half<ScriptedWorker>}};
   return factories;
 }
 
@@ -395,42 +389,6 @@ TEST(LoopErrors, ATaskOfMoreThanAMessageIsABug) {
   ASSERT_TRUE(thrown);
   EXPECT_EQ(thrown->code(), ErrorCode::kInternal);
   EXPECT_THAT(thrown->message(), HasSubstr("belongs into a table or a channel"));
-}
-
-// The gradient A'(Ax - b) is zero at the optimum, whoever found it.
-double gradient_norm(const LeastSquaresOptions& options, const std::vector<double>& x) {
-  std::vector<double> gradient(x.size());
-  for (int64_t row = 0; row < options.rows; ++row) {
-    double residual = -apps::matrix_entry(options, row, options.columns);
-    std::vector<double> entries(x.size());
-    for (size_t j = 0; j < x.size(); ++j) {
-      entries[j] = apps::matrix_entry(options, row, static_cast<int64_t>(j));
-      residual += entries[j] * x[j];
-    }
-    for (size_t j = 0; j < x.size(); ++j) gradient[j] += entries[j] * residual;
-  }
-  double sum = 0;
-  for (const double g : gradient) sum += g * g;
-  return std::sqrt(sum);
-}
-
-TEST(LeastSquaresProgram, ReachesTheOptimumOnAnyNumberOfWorkers) {
-  LeastSquaresOptions options;
-  options.rows = 300;
-  options.columns = 40;
-  options.block = 7;
-  options.sweeps = 60;
-  for (const int workers : {1, 2, 3}) {
-    LeastSquares program(options, workers);
-    const auto crew = inproc_crew(workers, programs());
-    run(program, *crew);
-    crew->stop();
-    EXPECT_TRUE(program.converged());
-    EXPECT_LT(gradient_norm(options, program.solution()), 1e-4);
-    const std::vector<double>& objectives = program.objectives();
-    for (size_t i = 1; i < objectives.size(); ++i)
-      EXPECT_LE(objectives[i], objectives[i - 1] * (1 + 1e-12)) << "round " << i;
-  }
 }
 
 }  // namespace
