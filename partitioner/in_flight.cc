@@ -18,7 +18,8 @@ class HoldEverything final : public InFlight {
 
 std::vector<StageLists> lists_of_stages(const std::vector<Flight>& flights) {
   std::vector<StageLists> stages;
-  for (const Flight& flight : flights) stages.push_back({flight.recomputed > 0, flight.versions});
+  for (const Flight& flight : flights)
+    stages.push_back({flight.recomputed > 0, flight.versions, flight.ahead});
   return stages;
 }
 

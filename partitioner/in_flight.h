@@ -23,6 +23,8 @@ struct Flight {    // of a stage
   int entered = 0;
   // Of one that updates its weights within the step: versions that it keeps at once; else 0.
   int versions = 0;
+  // Micro-batches of the next step that are begun in a step, at most, where steps go on.
+  int ahead = 0;
   bool operator==(const Flight&) const = default;
 };
 

@@ -45,7 +45,7 @@ int64_t persistent_bytes(const Part& part, int optimizer_states, int micro_batch
     if (local.kind == LocalKind::kParameterGradient || local.kind == LocalKind::kHomeGradient ||
         local.kind == LocalKind::kStep)
       bytes += own;
-    if (local.kind == LocalKind::kStatistics) bytes += own * micro_batches;
+    if (local.kind == LocalKind::kStatistics) bytes += own * (micro_batches + part.ahead);
   }
   return bytes;
 }

@@ -41,6 +41,7 @@ Part Lowering::run(int part, int stage, bool interleaved) {
   const StageLists wanted =
       at(stage) < options_.stages.size() ? options_.stages[at(stage)] : StageLists{};
   to_.versions = options_.gradients ? wanted.versions : 0;
+  to_.ahead = options_.gradients ? wanted.ahead : 0;
   to_.single_pass = options_.gradients && plan_.micro_batches == 1 && !wanted.recomputes &&
                     !to_.updates_within() && alone_on_its_worker(stage);
   const auto& nodes = plan_.stages[static_cast<size_t>(stage)].nodes;

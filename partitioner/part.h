@@ -191,6 +191,7 @@ struct Part {
   // A step is one micro-batch, and the worker has no other stage: its lists follow each other.
   bool single_pass = false;
   int versions = 0;  // as StageLists has it
+  int ahead = 0;     // likewise
   std::vector<Local> locals;
   std::vector<LocalCall> calls;
   InstructionList forward;
@@ -221,6 +222,9 @@ struct StageLists {
   // Versions of its weights that it keeps at once, where it updates them within the step: what
   // calls read, as it was before the last updates. 0: it updates them at the step's end.
   int versions = 0;
+  // Micro-batches of the next step that a step begins: what they say of states lies beside that of
+  // the step's own.
+  int ahead = 0;
 };
 
 struct LowerOptions {
@@ -254,8 +258,8 @@ bool interleaves(const Plan& plan, int stage);
 int root_of(const Part& part, int local);
 
 // Parameters, as they are and packed by kernels, and, where it trains, their older versions,
-// gradients, optimizer states, statistics of each of the micro-batches, and the step vector, in
-// blocks.
+// gradients, optimizer states, statistics of each of the micro-batches and of those ahead, and the
+// step vector, in blocks.
 int64_t persistent_bytes(const Part& part, int optimizer_states, int micro_batches, bool trains);
 
 // One line per instruction, for people and golden tests: "F  fc1 = Gemm(x, w, b)", "F  send fc1 ->

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
-#include <set>
 #include <utility>
 
 #include "partitioner/turns.h"
@@ -19,24 +17,6 @@ using partitioner::Part;
 using partitioner::RegionKind;
 
 namespace {
-
-// Of what runs for a micro-batch; null for kinds that no part has a list for.
-InstructionList Part::*list_of(ActionKind kind) {
-  switch (kind) {
-    case ActionKind::kForward:
-      return &Part::forward;
-    case ActionKind::kInputGradient:
-      return &Part::input_gradient;
-    case ActionKind::kWeightGradient:
-      return &Part::weight_gradient;
-    case ActionKind::kBackward:
-      return &Part::backward;
-    case ActionKind::kRecompute:
-      return &Part::recompute;
-    default:
-      return nullptr;
-  }
-}
 
 class UseCount : public Machine {
  public:
@@ -56,38 +36,6 @@ class UseCount : public Machine {
 
 }  // namespace
 
-std::vector<ListRun> list_runs_of(const std::vector<Action>& row) {
-  std::vector<ListRun> runs;
-  std::vector<Action> updates;
-  std::set<int> contributed;      // stages
-  std::map<int, ListRun> within;  // by stage: its next update within the step
-  const std::set<std::pair<int, int>> recomputed = recomputed_in(row);
-  const std::vector<int> behind = updates_behind(row);
-  for (size_t i = 0; i < row.size(); ++i) {
-    const Action& action = row[i];
-    const bool update = action.kind == ActionKind::kUpdate;
-    if (!is_of_updates(action.kind)) {
-      const bool checkpointed = action.kind == ActionKind::kForward &&
-                                recomputed.contains({action.stage, action.micro_batch});
-      runs.push_back(
-          {action, checkpointed ? &Part::checkpointed_forward : list_of(action.kind), behind[i]});
-    } else if (action.micro_batch < 0) {
-      if (contributed.insert(action.stage).second) runs.push_back({action, &Part::contribute});
-      if (update) updates.push_back(action);
-    } else if (update) {
-      ListRun& next = within[action.stage];
-      if (next.list == nullptr) updates.push_back({action.stage, ActionKind::kUpdate});
-      next = {action, &Part::apply, 0, next.update, next.first};
-      runs.push_back(next);
-      ++next.update;
-      next.first = action.micro_batch + 1;
-    }
-  }
-  for (const auto list : {&Part::reduce, &Part::conclude, &Part::update, &Part::fetch})
-    for (const Action& action : updates) runs.push_back({action, list});
-  return runs;
-}
-
 partitioner::LowerOptions lowering_for(const Schedule& schedule,
                                        const partitioner::Setting& setting) {
   partitioner::LowerOptions options{.gradients = schedule.trains(),
@@ -99,20 +47,29 @@ partitioner::LowerOptions lowering_for(const Schedule& schedule,
     for (const auto& [stage, micro_batch] : recomputed_in(row))
       options.stages[static_cast<size_t>(stage)].recomputes = true;
   if (!schedule.updates_within()) return options;
-  const std::vector<StageVersions> versions = versions_of(schedule);
-  for (size_t stage = 0; stage < versions.size(); ++stage)
+  const std::vector<StageVersions> versions = versions_in_run(schedule);
+  const int ahead = ahead_of(schedule);
+  for (size_t stage = 0; stage < versions.size(); ++stage) {
     options.stages[stage].versions = versions[stage].kept;
+    options.stages[stage].ahead = ahead;
+  }
   return options;
 }
 
-Interpreter::Interpreter(std::vector<const Part*> parts, int micro_batches, Machine& machine)
-    : parts_(std::move(parts)), machine_(machine), regions_(parts_.size()), needs_(parts_.size()) {
+Interpreter::Interpreter(std::vector<const Part*> parts, const Steps& steps, Machine& machine)
+    : parts_(std::move(parts)),
+      machine_(machine),
+      micro_batches_(steps.micro_batches()),
+      under_way_(steps.under_way()),
+      regions_(parts_.size()),
+      needs_(parts_.size()) {
+  const auto numbers = static_cast<size_t>(under_way_);
   size_t most_targets = 0;
   for (size_t p = 0; p < parts_.size(); ++p) {
     empty_.emplace_back(parts_[p]->locals.size(), char{1});
     for (Regions& regions : regions_[p]) {
-      regions.of_micro_batch.assign(static_cast<size_t>(micro_batches), -1);
-      regions.free.reserve(static_cast<size_t>(micro_batches));
+      regions.of_micro_batch.assign(numbers, -1);
+      regions.free.reserve(numbers);
     }
     for (const partitioner::LocalCall& call : parts_[p]->calls)
       most_targets = std::max(most_targets, call.inputs.size());
@@ -131,11 +88,13 @@ void Interpreter::run(const ListRun& list_run) {
                  "{} is recomputed, and part {} was not lowered for that",
                  to_string(list_run.action), parts_[p]->part);
       const InstructionList& list = parts_[p]->*list_run.list;
-      running_.push_back({{p, &list, list_run.action.micro_batch}});
+      running_.push_back({{p, &list, list_run.micro_batch, list_run.step}});
       needs_[p].transient_bytes = std::max(needs_[p].transient_bytes, list.transient_bytes);
     }
   while (Running* first = whose_turn()) run(first->site, first->take());
 }
+
+void Interpreter::next_step() { first_ = (first_ + micro_batches_) % under_way_; }
 
 // Of the parts whose lists run: the one whose next instruction comes first; null at the end.
 Interpreter::Running* Interpreter::whose_turn() {
@@ -196,7 +155,7 @@ void Interpreter::run(const Site& site, const Instruction& instruction) {
 
 void Interpreter::take(const Site& site, RegionKind kind) {
   Regions& all = regions(site.part, kind);
-  int& mine = all.of_micro_batch[static_cast<size_t>(site.micro_batch)];
+  int& mine = all.of_micro_batch[place(site)];
   KERF_CHECK(mine < 0, "micro-batch {} takes a region twice", site.micro_batch);
   int& most = needs_[site.part].instances[static_cast<size_t>(kind)];
   if (all.free.empty()) {
@@ -211,7 +170,7 @@ void Interpreter::take(const Site& site, RegionKind kind) {
 
 void Interpreter::give(const Site& site, RegionKind kind) {
   Regions& all = regions(site.part, kind);
-  int& mine = all.of_micro_batch[static_cast<size_t>(site.micro_batch)];
+  int& mine = all.of_micro_batch[place(site)];
   KERF_CHECK(mine >= 0, "micro-batch {} gives a region that it never took", site.micro_batch);
   all.free.push_back(mine);
   std::push_heap(all.free.begin(), all.free.end(), std::greater<>());
@@ -221,8 +180,7 @@ void Interpreter::give(const Site& site, RegionKind kind) {
 
 int Interpreter::instance(const Site& site, RegionKind region) const {
   if (region == RegionKind::kTransient) return 0;
-  return regions_[site.part][static_cast<size_t>(region)]
-      .of_micro_batch[static_cast<size_t>(site.micro_batch)];
+  return regions_[site.part][static_cast<size_t>(region)].of_micro_batch[place(site)];
 }
 
 void Interpreter::gradient(const Site& site, const Instruction& instruction) {
@@ -253,28 +211,37 @@ void Interpreter::fill(const Site& site, int local) {
   empty = 0;
 }
 
-std::vector<RegionNeeds> region_needs(const std::vector<const Part*>& parts,
-                                      const std::vector<ListRun>& runs, int micro_batches) {
+// Behind a step that fills, every other has as much in flight as the one before it had.
+std::vector<RegionNeeds> region_needs(const std::vector<const Part*>& mine, const Steps& steps,
+                                      int worker) {
   Machine nothing;
-  Interpreter interpreter(parts, micro_batches, nothing);
-  for (const ListRun& run : runs) interpreter.run(run);
+  Interpreter interpreter(mine, steps, nothing);
+  run_steps(
+      interpreter, steps, worker, steps.go_on() ? 2 : 1,
+      [&](const ListRun& run) { interpreter.run(run); }, [](const Ramps&) {});
   return interpreter.needs();
 }
 
-RegionUse region_use(const std::vector<const Part*>& parts, const std::vector<ListRun>& runs,
-                     int micro_batches) {
-  UseCount count(parts);
-  Interpreter interpreter(parts, micro_batches, count);
+RegionUse region_use(const std::vector<const Part*>& mine, const Steps& steps, int worker) {
+  UseCount count(mine);
+  Interpreter interpreter(mine, steps, count);
   RegionUse use;
-  for (const ListRun& run : runs) {
+  if (steps.go_on()) {
+    for (const ListRun& run : steps.runs(worker, {.fills = true, .drains = false}))
+      interpreter.run(run);
+    interpreter.next_step();
+    const RegionUse::OfList filled = std::exchange(count.of_list, {});
+    use.before = filled.taken - filled.given;
+  }
+  for (const ListRun& run : steps.runs(worker, steps.ramps(1, 3))) {
     interpreter.run(run);
     use.lists.push_back(std::exchange(count.of_list, {}));
   }
-  for (size_t p = 0; p < parts.size(); ++p)
+  for (size_t p = 0; p < mine.size(); ++p)
     for (const RegionKind kind : {RegionKind::kKept, RegionKind::kKeptForWeights,
                                   RegionKind::kHanded, RegionKind::kEntered})
       use.room +=
-          interpreter.needs()[p].instances[static_cast<size_t>(kind)] * parts[p]->bytes_of(kind);
+          interpreter.needs()[p].instances[static_cast<size_t>(kind)] * mine[p]->bytes_of(kind);
   return use;
 }
 

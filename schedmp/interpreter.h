@@ -15,28 +15,10 @@
 
 #include "partitioner/part.h"
 #include "partitioner/setting.h"
-#include "schedmp/schedule.h"
+#include "schedmp/steps.h"
 
 namespace kerf::schedmp {
 
-// A run of one list of a worker's parts of a stage: what an action of a row comes to. Where an
-// update, or a reduction, of a stage stands, it contributes. The rest of all of a row's updates is
-// taken together at its end, where the last of them stands, so that no part of a worker waits for
-// what another of its parts has yet to send: all reduce, the root of the step vector concludes, all
-// update, all fetch. Nothing of a stage stands behind its update, so that no sum is another for it.
-// An update that names a micro-batch waits for nobody: it is taken where it stands, and what is
-// left of the stage's lists at the row's end. A forward that the row recomputes keeps what its
-// stage was sent alone.
-struct ListRun {
-  Action action;
-  partitioner::InstructionList partitioner::Part::*list = nullptr;
-  int behind = 0;  // how many updates behind the newest are the weights that it reads
-  // Of an update that names a micro-batch: its number among the stage's in the row, and the first
-  // micro-batch whose gradients it takes.
-  int update = 0;
-  int first = 0;
-};
-std::vector<ListRun> list_runs_of(const std::vector<Action>& row);
 // How a plan's parts are lowered so that they have the lists of all rows.
 partitioner::LowerOptions lowering_for(const Schedule& schedule,
                                        const partitioner::Setting& setting = {});
@@ -45,7 +27,8 @@ partitioner::LowerOptions lowering_for(const Schedule& schedule,
 struct Site {
   size_t part = 0;  // among the worker's parts
   const partitioner::InstructionList* list = nullptr;
-  int micro_batch = -1;  // -1: of the step
+  int micro_batch = -1;  // of that step; -1: of the step itself
+  int step = 0;          // 1: of the next, -1: of the one before
 };
 
 // Carries instructions out, in the order in which they are called; every call is one instruction.
@@ -97,15 +80,23 @@ struct RegionNeeds {
 class Interpreter {
  public:
   // `parts`: of one worker.
-  Interpreter(std::vector<const partitioner::Part*> parts, int micro_batches, Machine& machine);
+  Interpreter(std::vector<const partitioner::Part*> parts, const Steps& steps, Machine& machine);
 
   // Runs the lists of the worker's parts of the action's stage, each when its turn comes. Throws
   // Error{kInternal} where a region is taken twice or given before it was taken: the row was never
   // proved.
   void run(const ListRun& list_run);
+  // What was of the next step is of this one from now on.
+  void next_step();
 
   const partitioner::Part& part(size_t index) const { return *parts_[index]; }
   size_t parts() const { return parts_.size(); }
+  // Among those that have a number at once, whatever the step: where what is kept of the site's
+  // micro-batch lies.
+  size_t place(const Site& site) const {
+    return static_cast<size_t>(first_ + site.step * micro_batches_ + site.micro_batch) %
+           static_cast<size_t>(under_way_);
+  }
   // The instance that the site's micro-batch has; 0 of a region that is the worker's.
   int instance(const Site& site, partitioner::RegionKind region) const;
   // So far, by part of the worker.
@@ -113,7 +104,7 @@ class Interpreter {
 
  private:
   struct Regions {                    // of one part and kind
-    std::vector<int> of_micro_batch;  // instance, -1: none
+    std::vector<int> of_micro_batch;  // by place: the instance, -1: none
     std::vector<int> free;            // given back, as a heap: the lowest first
   };
   Regions& regions(size_t part, partitioner::RegionKind kind) {
@@ -137,6 +128,9 @@ class Interpreter {
 
   std::vector<const partitioner::Part*> parts_;
   Machine& machine_;
+  const int micro_batches_;
+  const int under_way_;
+  int first_ = 0;  // the place of this step's first micro-batch
   std::vector<std::array<Regions, partitioner::kRegions>> regions_;
   std::vector<RegionNeeds> needs_;
   std::vector<std::vector<char>> empty_;  // by part, by local: an accumulator that counts as zero
@@ -144,21 +138,37 @@ class Interpreter {
   std::vector<Running> running_;          // scratch
 };
 
-// What a worker's row needs, found by running it on a machine that does nothing.
-std::vector<RegionNeeds> region_needs(const std::vector<const partitioner::Part*>& parts,
-                                      const std::vector<ListRun>& runs, int micro_batches);
+// Runs `list` for each list of so many steps of a worker that follow each other, and `end` behind
+// each step.
+template <class List, class End>
+void run_steps(Interpreter& interpreter, const Steps& steps, int worker, int count,
+               const List& list, const End& end) {
+  for (int step = 0; step < count; ++step) {
+    const Ramps ramps = steps.ramps(step, count);
+    for (const ListRun& run : steps.runs(worker, ramps)) list(run);
+    interpreter.next_step();
+    end(ramps);
+  }
+}
 
-// What a row's lists take of the regions that micro-batches have, and give back, in bytes.
+// What a worker's rows need, found by running them on a machine that does nothing. `mine`: its
+// parts.
+std::vector<RegionNeeds> region_needs(const std::vector<const partitioner::Part*>& mine,
+                                      const Steps& steps, int worker);
+
+// What the lists of a row take of the regions that micro-batches have, and give back, in bytes.
 struct RegionUse {
   struct OfList {
     int64_t taken = 0;
     int64_t given = 0;
   };
   std::vector<OfList> lists;  // of the runs, in order
-  int64_t room = 0;           // for as many instances as the row needs at once
+  int64_t room = 0;           // for as many instances as rows need at once
+  int64_t before = 0;         // what is taken when the row begins
 };
-RegionUse region_use(const std::vector<const partitioner::Part*>& parts,
-                     const std::vector<ListRun>& runs, int micro_batches);
+// Of a step that goes on where it may.
+RegionUse region_use(const std::vector<const partitioner::Part*>& mine, const Steps& steps,
+                     int worker);
 
 // The parts that are bound to `worker`, by number.
 std::vector<const partitioner::Part*> parts_of(const std::vector<partitioner::Part>& parts,

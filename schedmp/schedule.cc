@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <climits>
 
 #include "runtime/error.h"
 #include "runtime/format.h"
@@ -14,6 +15,15 @@ namespace {
 constexpr std::array<std::string_view, 15> kNames = {
     "F",      "I",      "W",      "B",      "U",      "REDUCE_GRAD", "RECOMPUTE",  "OFFLOAD",
     "RELOAD", "SEND_F", "RECV_F", "SEND_B", "RECV_B", "WAIT_SEND_F", "WAIT_SEND_B"};
+
+// Behind `row`, with micro-batches that begin at `first`, those below `end`.
+constexpr int kAnyNumber = INT_MAX;
+void add_later(const std::vector<Action>& actions, int first, int end, std::vector<Action>& row) {
+  for (Action action : actions) {
+    action.micro_batch += first;
+    if (action.micro_batch < end) row.push_back(action);
+  }
+}
 
 }  // namespace
 
@@ -70,7 +80,25 @@ Schedule step_of(const Schedule& schedule, int micro_batches) {
     throw Error(ErrorCode::kUsage,
                 kerf::format("{} periods have more than {} actions", periods, kMostActions),
                 kerf::format("schedule {}", schedule.name));
-  return unrolled(schedule, periods);
+  return joined(schedule, periods);
+}
+
+Schedule joined(const Schedule& endless, int periods) {
+  Schedule step = endless;
+  step.micro_batches = periods * endless.micro_batches;
+  for (size_t worker = 0; worker < endless.rows.size(); ++worker) {
+    std::vector<Action>& row = step.rows[worker];
+    std::vector<Action>& last = step.epilogue[worker];
+    row.clear();
+    last.clear();
+    for (int period = 0; period < periods; ++period) {
+      const int first = period * endless.micro_batches;
+      add_later(endless.rows[worker], first, kAnyNumber, row);
+      const auto& of_last = period + 1 < periods ? endless.rows[worker] : endless.epilogue[worker];
+      add_later(of_last, first, step.micro_batches, last);
+    }
+  }
+  return step;
 }
 
 Schedule unrolled(const Schedule& endless, int periods) {
@@ -84,10 +112,7 @@ Schedule unrolled(const Schedule& endless, int periods) {
     std::vector<Action>& row = schedule.rows[worker];
     row.clear();
     const auto add = [&](const std::vector<Action>& actions, int period) {
-      for (Action action : actions) {
-        action.micro_batch += period * endless.micro_batches;
-        if (action.micro_batch < schedule.micro_batches) row.push_back(action);
-      }
+      add_later(actions, period * endless.micro_batches, schedule.micro_batches, row);
     };
     add(endless.prologue[worker], 0);
     for (int period = 0; period + 1 < periods; ++period) add(endless.rows[worker], period);

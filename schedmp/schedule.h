@@ -95,9 +95,10 @@ struct Schedule {
 
 // An endless schedule's prologue and so many periods, one at least, as a schedule that ends.
 Schedule unrolled(const Schedule& endless, int periods);
-// Of a step of so many micro-batches: an endless schedule's periods, as many as make them, at whose
-// end nothing is under way; any other as it is. Throws Error{kUsage} where periods make no such
-// step.
+// An endless one whose period is so many of its periods.
+Schedule joined(const Schedule& endless, int periods);
+// Of a step of so many micro-batches: an endless schedule whose period is the step; any other as it
+// is. Throws Error{kUsage} where periods make no such step.
 Schedule step_of(const Schedule& schedule, int micro_batches);
 // The rows of a period, less what is of later ones: what an epilogue may be.
 std::vector<std::vector<Action>> last_period(const Schedule& endless);

@@ -1,6 +1,7 @@
 #include "schedmp/simulate.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <span>
 #include <utility>
@@ -54,6 +55,7 @@ struct TimedEvent {
   Kind kind{};
   double seconds = 0;    // kCompute, kCopy
   int route = -1;        // kSend, kReceive
+  int step = 0;          // likewise: of the message, from that in which this happens
   int micro_batch = -1;  // -1: of the step
   Action action = {};    // kEnd: that this ends a list of
 };
@@ -83,10 +85,10 @@ class Stopwatch : public Machine {
   }
   void send(const Site& site, const Instruction& i) override {
     copy(site, i);
-    events.push_back({TimedEvent::Kind::kSend, 0, i.route, site.micro_batch});
+    events.push_back({TimedEvent::Kind::kSend, 0, i.route, site.step, site.micro_batch});
   }
   void receive(const Site& site, const Instruction& i) override {
-    events.push_back({TimedEvent::Kind::kReceive, 0, i.route, site.micro_batch});
+    events.push_back({TimedEvent::Kind::kReceive, 0, i.route, site.step, site.micro_batch});
     copy(site, i);
   }
   // One at the step's end is not priced; those within it are many. It reads gradient, weights and a
@@ -133,21 +135,30 @@ class Stopwatch : public Machine {
   std::vector<std::vector<std::optional<NodeCost>>> costs_;  // by part, by call and rows
 };
 
+// What a worker does in a step, by its ramps.
+using TimedRows = std::array<std::vector<TimedEvent>, kRamps>;
+
+// Of steps that go on, one is told that comes when turns of a long one and a short one show: it
+// takes what it and the one before take on average, and the last drains.
+constexpr int kSteps = 6;
+constexpr int kTold = 4;
+constexpr int kMeanSteps = 2;
+
 // Lets all rows run against each other until nothing moves. What a worker does depends on what it
 // did before and on what arrives, so the order in which workers are asked does not matter.
 class Race {
  public:
-  Race(const Model& model, const Plan& plan, const DeviceSpeed& speed,
-       const std::vector<std::vector<TimedEvent>>& workers)
+  Race(const Model& model, const Plan& plan, const DeviceSpeed& speed, const Steps& steps,
+       const std::vector<TimedRows>& workers)
       : model_(model),
         plan_(plan),
         speed_(speed),
         sizes_(plan),
+        steps_(steps),
         workers_(workers),
-        at_(workers.size()),
-        now_(workers.size()),
-        begin_(workers.size(), kNotYet),
-        busy_(workers.size()),
+        count_(steps.go_on() ? kSteps : 1),
+        told_(steps.go_on() ? kTold : 0),
+        players_(workers.size()),
         sent_(plan.routes.size()),
         wires_(plan.routes.size()),
         on_link_(plan.routes.size() * sizes_.distinct(), kNotYet),
@@ -157,59 +168,111 @@ class Race {
     timeline_.copying.resize(workers.size());
     for (bool moved = true; std::exchange(moved, false);)
       for (size_t worker = 0; worker < workers_.size(); ++worker)
-        while (at_[worker] < workers_[worker].size() && advance(worker)) moved = true;
+        while (players_[worker].step < count_ && advance(worker)) moved = true;
   }
 
   std::optional<Timeline> take() {
-    for (size_t worker = 0; worker < workers_.size(); ++worker)
-      if (at_[worker] < workers_[worker].size()) return std::nullopt;
-    for (const double end : now_) timeline_.step_seconds = std::max(timeline_.step_seconds, end);
+    for (const Player& each : players_)
+      if (each.step < count_) return std::nullopt;
+    if (steps_.go_on()) {
+      take_step_of_many();
+    } else {
+      for (const Player& each : players_)
+        timeline_.step_seconds = std::max(timeline_.step_seconds, each.now);
+    }
     return std::move(timeline_);
   }
 
  private:
   static constexpr double kNotYet = -1;
+  struct Player {
+    int step = 0;
+    size_t event = 0;
+    double now = 0;
+    double begin = kNotYet;    // of the list that runs
+    double busy = 0;           // likewise
+    std::vector<double> ends;  // of its steps
+  };
+
+  // From when the first worker begins; messages within the step alone.
+  void take_step_of_many() {
+    double begin = players_[0].now;
+    for (const std::vector<Moment>& row : timeline_.rows)
+      if (!row.empty()) begin = std::min(begin, row.front().begin);
+    for (std::vector<Moment>& row : timeline_.rows)
+      for (Moment& each : row) {
+        each.begin -= begin;
+        each.end -= begin;
+      }
+    std::vector<TimedMessage> within;
+    for (TimedMessage message : timeline_.messages) {
+      if (message.sent_in == kElsewhere || message.taken_in == kElsewhere) continue;
+      for (double* each : {&message.sent, &message.arrived, &message.taken}) *each -= begin;
+      within.push_back(message);
+    }
+    timeline_.messages = std::move(within);
+    const std::vector<double>& ends = players_[0].ends;
+    timeline_.step_seconds = (ends[kTold] - ends[kTold - kMeanSteps]) / kMeanSteps;
+  }
 
   bool advance(size_t worker) {
-    const TimedEvent& event = workers_[worker][at_[worker]];
-    double& now = now_[worker];
+    Player& player = players_[worker];
+    const auto& row = workers_[worker][number_of(steps_.ramps(player.step, count_))];
+    if (player.event == row.size()) {
+      player.ends.push_back(player.now);
+      ++player.step;
+      player.event = 0;
+      return true;
+    }
+    const TimedEvent& event = row[player.event];
+    double& now = player.now;
     switch (event.kind) {
       case TimedEvent::Kind::kCompute:
       case TimedEvent::Kind::kCopy: {
-        if (begin_[worker] == kNotYet) begin_[worker] = now;
+        if (player.begin == kNotYet) player.begin = now;
         now += event.seconds;
         const bool computes = event.kind == TimedEvent::Kind::kCompute;
-        (computes ? timeline_.busy : timeline_.copying)[worker] += event.seconds;
-        busy_[worker] += event.seconds;
+        if (player.step == told_)
+          (computes ? timeline_.busy : timeline_.copying)[worker] += event.seconds;
+        player.busy += event.seconds;
         break;
       }
       case TimedEvent::Kind::kSend:
-        message_of(event) = static_cast<int>(timeline_.messages.size());
+        message_of(event, player.step) = static_cast<int>(timeline_.messages.size());
         timeline_.messages.push_back({.from = static_cast<int>(worker),
-                                      .sent_in = timeline_.rows[worker].size(),
+                                      .sent_in = list_of(worker),
+                                      .taken_in = kElsewhere,
                                       .sent = now,
                                       .arrived = arrival(event, now)});
         break;
       case TimedEvent::Kind::kReceive: {
-        const int number = message_of(event);
+        const int number = message_of(event, player.step);
         if (number < 0) return false;
         TimedMessage& message = timeline_.messages[static_cast<size_t>(number)];
-        if (begin_[worker] != kNotYet) message.waited = std::max(0.0, message.arrived - now);
+        if (player.begin != kNotYet) message.waited = std::max(0.0, message.arrived - now);
         now = std::max(now, message.arrived);
         message.to = static_cast<int>(worker);
-        message.taken_in = timeline_.rows[worker].size();
+        message.taken_in = list_of(worker);
         message.taken = now;
         break;
       }
       case TimedEvent::Kind::kEnd: {
-        const double begin = std::exchange(begin_[worker], kNotYet);
-        timeline_.rows[worker].push_back(
-            {event.action, begin == kNotYet ? now : begin, now, std::exchange(busy_[worker], 0)});
+        const double begin = std::exchange(player.begin, kNotYet);
+        const double busy = std::exchange(player.busy, 0);
+        if (player.step == told_)
+          timeline_.rows[worker].push_back(
+              {event.action, begin == kNotYet ? now : begin, now, busy});
         break;
       }
     }
-    ++at_[worker];
+    ++player.event;
     return true;
+  }
+
+  // The place of the list that runs, in the step that is told.
+  static constexpr size_t kElsewhere = SIZE_MAX;
+  size_t list_of(size_t worker) const {
+    return players_[worker].step == told_ ? timeline_.rows[worker].size() : kElsewhere;
   }
 
   // What messages of a route take on their way, beside what they are on the link.
@@ -220,10 +283,11 @@ class Race {
   };
 
   // The number of a message of this route; -1 until it is sent.
-  int& message_of(const TimedEvent& event) {
-    std::vector<int>& of_route = sent_[static_cast<size_t>(event.route)];
-    if (of_route.empty()) of_route.assign(event.micro_batch < 0 ? 1 : sizes_.micro_batches(), -1);
-    return of_route[static_cast<size_t>(std::max(event.micro_batch, 0))];
+  int& message_of(const TimedEvent& event, int step) {
+    std::vector<int>& of_route = sent_[at(event.route)];
+    const size_t each = event.micro_batch < 0 ? 1 : sizes_.micro_batches();
+    if (of_route.empty()) of_route.assign(each * at(count_), -1);
+    return of_route[at(step + event.step) * each + at(std::max(event.micro_batch, 0))];
   }
 
   double arrival(const TimedEvent& event, double sent) {
@@ -252,12 +316,12 @@ class Race {
   const Plan& plan_;
   const DeviceSpeed& speed_;
   const NumberedSizes sizes_;
-  const std::vector<std::vector<TimedEvent>>& workers_;
-  std::vector<size_t> at_;
-  std::vector<double> now_;
-  std::vector<double> begin_;           // of the list that runs
-  std::vector<double> busy_;            // likewise
-  std::vector<std::vector<int>> sent_;  // by route, by micro-batch: the message
+  const Steps& steps_;
+  const std::vector<TimedRows>& workers_;
+  const int count_;
+  const int told_;  // the step whose times are told
+  std::vector<Player> players_;
+  std::vector<std::vector<int>> sent_;  // by route, by step and micro-batch: the message
   std::vector<Wire> wires_;             // by route
   std::vector<double> on_link_;         // by route and number of rows
   std::vector<double> link_free_;       // by sender and receiver
@@ -289,18 +353,23 @@ class SimulatedStep : public partitioner::Objective {
 std::optional<Timeline> simulate(const Model& model, const Plan& plan,
                                  const std::vector<Part>& parts, const Schedule& schedule,
                                  const DeviceSpeed& speed) {
-  std::vector<std::vector<TimedEvent>> workers;
+  const Steps steps(schedule, parts);
+  std::vector<TimedRows> workers(static_cast<size_t>(schedule.workers()));
   for (int worker = 0; worker < schedule.workers(); ++worker) {
     const std::vector<const Part*> mine = parts_of(parts, worker);
     Stopwatch stopwatch(model, plan, mine, speed, worker);
-    Interpreter interpreter(mine, schedule.micro_batches, stopwatch);
-    for (const ListRun& run : list_runs_of(schedule.rows[static_cast<size_t>(worker)])) {
-      interpreter.run(run);
-      stopwatch.events.push_back({TimedEvent::Kind::kEnd, 0, -1, -1, run.action});
-    }
-    workers.push_back(std::move(stopwatch.events));
+    Interpreter interpreter(mine, steps, stopwatch);
+    run_steps(
+        interpreter, steps, worker, steps.go_on() ? 3 : 1,
+        [&](const ListRun& run) {
+          interpreter.run(run);
+          stopwatch.events.push_back({.kind = TimedEvent::Kind::kEnd, .action = run.action});
+        },
+        [&](const Ramps& ramps) {
+          workers[at(worker)][number_of(ramps)] = std::exchange(stopwatch.events, {});
+        });
   }
-  return Race(model, plan, speed, workers).take();
+  return Race(model, plan, speed, steps, workers).take();
 }
 
 std::unique_ptr<partitioner::Objective> simulated_step(ScheduleOf schedule_of) {

@@ -9,7 +9,8 @@
 // packed, unpacked, added up and put together (copies.h). A message leaves when it is packed, goes
 // over the link of its two workers after those before it to the same one (links.h), while both ends
 // compute on; within a worker that takes no time. The update is not priced, and nobody waits for a
-// free slot: a run may take longer. Pure functions.
+// free slot: a run may take longer. Of an endless schedule whose steps go on (steps.h) it is a step
+// between others, once the pipeline is full. Pure functions.
 #pragma once
 
 #include <functional>
@@ -50,7 +51,8 @@ struct Timeline {
   std::vector<std::vector<Moment>> rows;  // by worker
   std::vector<double> busy;               // by worker: seconds of computing
   std::vector<double> copying;            // by worker
-  double step_seconds = 0;                // until the last worker is done
+  // Until the last worker is done; of steps that go on, from the end of one to that of the next.
+  double step_seconds = 0;
   std::vector<TimedMessage> messages;
 
   // The part of the step in which a worker neither computes nor copies: its bubble, in [0, 1].

@@ -7,6 +7,7 @@
 #include "partitioner/at.h"
 #include "runtime/error.h"
 #include "schedmp/interpreter.h"
+#include "schedmp/steps.h"
 
 namespace kerf::schedmp {
 
@@ -23,6 +24,7 @@ struct RunEvent {
   double seconds = 0;     // of what computes
   int route = -1;         // of a message; -1: it computes
   int micro_batch = 0;    // of a message; one of the step is that of the first
+  int step = 0;           // of a message, from that in which this happens
   Kind kind{};            // likewise
   bool retained = false;  // kSend
 };
@@ -34,8 +36,8 @@ class Notes final : public MessageMachine {
 
   std::vector<RunEvent> events;
 
-  void begin(const Action& action, size_t number) {
-    action_ = action;
+  void begin(const ListRun& run, size_t number) {
+    run_ = run;
     number_ = number;
     seen_ = {};
   }
@@ -46,7 +48,7 @@ class Notes final : public MessageMachine {
   }
   void update(const Site&, const Instruction&) override { take(ActionKind::kUpdate); }
   void message(const Site& site, const Instruction& i) override {
-    events.push_back({0, i.route, std::max(site.micro_batch, 0), i.kind, i.retained});
+    events.push_back({0, i.route, std::max(site.micro_batch, 0), site.step, i.kind, i.retained});
   }
 
  private:
@@ -56,33 +58,57 @@ class Notes final : public MessageMachine {
     if (!std::exchange(seen, true)) compute(kind);
   }
   void compute(ActionKind kind) {
-    Action priced = action_;
+    Action priced = run_.action;
     priced.kind = kind;
+    priced.micro_batch = run_.micro_batch;
     events.push_back({costs_.of(priced, worker_, number_)});
   }
 
   const ActionCosts& costs_;
   const int worker_;
-  Action action_;
+  ListRun run_;
   size_t number_ = 0;
   std::array<bool, 5> seen_{};  // by kind, up to U
 };
+
+// What a worker does in a step, by its ramps.
+using Rows = std::array<std::vector<RunEvent>, kRamps>;
+
+Rows rows_of(const std::vector<const Part*>& mine, const Steps& steps, const ActionCosts& costs,
+             int worker, int count) {
+  Rows rows;
+  Notes notes(costs, worker);
+  Interpreter interpreter(mine, steps, notes);
+  size_t number = 0;
+  run_steps(
+      interpreter, steps, worker, std::min(count, 3),
+      [&](const ListRun& run) {
+        notes.begin(run, number++);
+        interpreter.run(run);
+      },
+      [&](const Ramps& ramps) {
+        number = 0;
+        rows[number_of(ramps)] = std::exchange(notes.events, {});
+      });
+  return rows;
+}
 
 // Lets all rows run against each other until nothing moves. What a worker does follows from what it
 // did before, from what arrives and from what is free, so it does not matter who is asked first.
 class RunRace {
  public:
-  RunRace(const Plan& plan, const std::vector<std::vector<RunEvent>>& workers, double transfer,
-          const std::vector<int32_t>& credits, int steps)
+  RunRace(const Plan& plan, const std::vector<Rows>& workers, const Steps& steps, double transfer,
+          const std::vector<int32_t>& credits, int count)
       : plan_(plan),
         workers_(workers),
+        of_(steps),
         transfer_(transfer),
-        steps_(steps),
+        steps_(count),
         players_(workers.size()),
         routes_(plan.routes.size()) {
     for (size_t route = 0; route < routes_.size(); ++route) {
       routes_[route].credits = at(credits.at(route));
-      routes_[route].messages.resize(at(plan.micro_batches) * at(steps));
+      routes_[route].messages.resize(at(plan.micro_batches) * at(count));
     }
     for (bool moved = true; std::exchange(moved, false);)
       for (size_t worker = 0; worker < workers_.size(); ++worker)
@@ -115,13 +141,14 @@ class RunRace {
 
   bool advance(size_t number) {
     Player& player = players_[number];
-    if (player.event == workers_[number].size()) {
+    const std::vector<RunEvent>& row = workers_[number][number_of(of_.ramps(player.step, steps_))];
+    if (player.event == row.size()) {
       if (number == 0) ends.push_back(player.now);
       ++player.step;
       player.event = 0;
       return true;
     }
-    const RunEvent& event = workers_[number][player.event];
+    const RunEvent& event = row[player.event];
     if (event.route < 0) {
       player.now += event.seconds;
     } else if (!pass(event, player)) {
@@ -134,8 +161,8 @@ class RunRace {
   // What is of a message; false where it has to wait.
   bool pass(const RunEvent& event, Player& player) {
     RouteState& route = routes_[at(event.route)];
-    Message& message =
-        route.messages[at(player.step) * at(plan_.micro_batches) + at(event.micro_batch)];
+    Message& message = route.messages[at(player.step + event.step) * at(plan_.micro_batches) +
+                                      at(event.micro_batch)];
     switch (event.kind) {
       case Kind::kAcquire: {
         const size_t freed = route.acquired + 1 - std::min(route.acquired + 1, route.credits);
@@ -175,7 +202,8 @@ class RunRace {
   }
 
   const Plan& plan_;
-  const std::vector<std::vector<RunEvent>>& workers_;
+  const std::vector<Rows>& workers_;
+  const Steps& of_;
   const double transfer_;
   const int steps_;
   std::vector<Player> players_;
@@ -189,19 +217,14 @@ SimulatedRun simulate_run(const Plan& plan, const std::vector<Part>& parts,
                           const std::vector<int32_t>& credits, int steps) {
   const ActionCosts steady = costs.without_jitter();
   SimulatedRun run;
-  std::vector<std::vector<RunEvent>> workers;
+  const Steps of(schedule, parts);
+  std::vector<Rows> workers;
   for (int worker = 0; worker < schedule.workers(); ++worker) {
-    Notes notes(steady, worker);
-    Interpreter interpreter(parts_of(parts, worker), schedule.micro_batches, notes);
-    size_t number = 0;
-    for (const ListRun& list : list_runs_of(schedule.rows[at(worker)])) {
-      notes.begin(list.action, number++);
-      interpreter.run(list);
-    }
-    for (const RunEvent& event : notes.events) run.busy += event.seconds;
-    workers.push_back(std::move(notes.events));
+    workers.push_back(rows_of(parts_of(parts, worker), of, steady, worker, steps));
+    for (const RunEvent& event : workers.back()[number_of(of.ramps(std::min(1, steps - 1), steps))])
+      run.busy += event.seconds;
   }
-  run.ends = RunRace(plan, workers, steady.transfer, credits, steps).ends;
+  run.ends = RunRace(plan, workers, of, steady.transfer, credits, steps).ends;
   return run;
 }
 

@@ -7,7 +7,8 @@
 // the plan's parts as a run does (interpreter.h) and lets each F, I and W take at its first kernel
 // what it costs, and the updates of a stage theirs at the first of them. So a gradient leaves a B
 // where it leaves it in a run, a step's end waits for what all say of it, and who has no free slot
-// waits for one. Copying takes nothing, and a message between workers what costs say.
+// waits for one. Steps of an endless schedule go on from one to the next (steps.h). Copying takes
+// nothing, and a message between workers what costs say.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ namespace kerf::schedmp {
 
 struct SimulatedRun {
   std::vector<double> ends;  // by step: when worker 0 is through with it
-  double busy = 0;           // of all workers together in a step
+  double busy = 0;           // of all workers together in the second step, or the only one
 
   // From the end of the step `first` to that of the last, each.
   double period(size_t first) const {

@@ -2,7 +2,10 @@
 #include "schedmp/verify.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <set>
+#include <utility>
 
 #include "runtime/error.h"
 #include "schedmp/interpreter.h"
@@ -22,7 +25,8 @@ using Kind = Instruction::Kind;
 struct SlotEvent {
   Kind kind{};
   int route = -1;
-  int micro_batch = -1;
+  int step = 0;           // of the message, from that in which this happens
+  int micro_batch = -1;   // of that step
   bool retained = false;  // kSend: until its kRetire
   Action action;
 };
@@ -34,38 +38,47 @@ class Recorder : public MessageMachine {
   Action action;
 
   void message(const Site& site, const Instruction& i) override {
-    events.push_back({i.kind, i.route, site.micro_batch, i.retained, action});
+    events.push_back({i.kind, i.route, site.step, site.micro_batch, i.retained, action});
   }
 };
 
-// A worker's row, run on a machine that does nothing but write down.
-struct Rehearsal {
-  std::vector<SlotEvent> events;
-  int64_t arena_bytes = 0;
-};
+// What a worker does in a step, by its ramps: its rows, run on a machine that does nothing but
+// write down. Where steps go on, one that fills, one between two others, and one that drains.
+using Rehearsal = std::array<std::vector<SlotEvent>, kRamps>;
 
-Rehearsal rehearse(const std::vector<const Part*>& parts, const std::vector<Action>& row,
-                   int micro_batches) {
-  Recorder recorder;
-  Interpreter interpreter(parts, micro_batches, recorder);
-  for (const ListRun& run : list_runs_of(row)) {
-    recorder.action = run.action;
-    interpreter.run(run);
-  }
-  return {std::move(recorder.events), ArenaPlan(parts, interpreter.needs()).bytes()};
+Rehearsal rehearse(const std::vector<const Part*>& mine, const Steps& steps, int worker) {
+  Rehearsal rehearsal;
+  const auto rehearse_in_turn = [&](int count) {
+    Recorder recorder;
+    Interpreter interpreter(mine, steps, recorder);
+    run_steps(
+        interpreter, steps, worker, count,
+        [&](const ListRun& run) {
+          recorder.action = run.action;
+          interpreter.run(run);
+        },
+        [&](const Ramps& ramps) {
+          rehearsal[number_of(ramps)] = std::exchange(recorder.events, {});
+        });
+  };
+  rehearse_in_turn(1);
+  if (steps.go_on()) rehearse_in_turn(3);
+  return rehearsal;
 }
 
-// Plays all rows until nothing moves. `slots` 0: every send meets its receive.
+// Plays so many steps of all workers until nothing moves. `slots` 0: every send meets its receive.
 class Play {
  public:
-  Play(const Model& model, const Plan& plan, const std::vector<std::vector<SlotEvent>>& workers,
-       const std::vector<int>& held, int slots)
+  Play(const Model& model, const Plan& plan, const std::vector<Rehearsal>& workers,
+       const Steps& steps, int count, const std::vector<int>& held, int slots)
       : model_(model),
         plan_(plan),
         workers_(workers),
+        steps_(steps),
+        count_(count),
         held_(held),
         slots_(slots),
-        at_(workers.size()),
+        players_(workers.size()),
         taken_(held.size()),
         held_now_(held.size()),
         held_most_(held.size()),
@@ -74,13 +87,13 @@ class Play {
     while (moved) {
       moved = false;
       for (size_t worker = 0; worker < workers_.size(); ++worker)
-        while (at_[worker] < workers_[worker].size() && advance(worker)) moved = true;
+        while (!is_through(worker) && advance(worker)) moved = true;
     }
   }
 
-  bool finished() const {
+  bool finished() {
     for (size_t worker = 0; worker < workers_.size(); ++worker)
-      if (at_[worker] < workers_[worker].size()) return false;
+      if (!is_through(worker)) return false;
     return true;
   }
 
@@ -88,12 +101,11 @@ class Play {
   const std::vector<int>& held_at_most() const { return held_most_; }
 
   // The workers that wait for each other in a circle, or for what nobody sends.
-  std::string explain() const {
+  std::string explain() {
     size_t worker = 0;
-    while (at_[worker] >= workers_[worker].size()) ++worker;
+    while (is_through(worker)) ++worker;
     std::vector<size_t> path;
-    while (at_[worker] < workers_[worker].size() &&
-           std::find(path.begin(), path.end(), worker) == path.end()) {
+    while (!is_through(worker) && std::find(path.begin(), path.end(), worker) == path.end()) {
       path.push_back(worker);
       worker = waits_for(worker);
     }
@@ -108,7 +120,27 @@ class Play {
   }
 
  private:
-  const SlotEvent& current(size_t worker) const { return workers_[worker][at_[worker]]; }
+  struct Player {
+    int step = 0;
+    size_t event = 0;
+  };
+  const std::vector<SlotEvent>& events(size_t worker) const {
+    return workers_[worker][number_of(steps_.ramps(players_[worker].step, count_))];
+  }
+  const SlotEvent& current(size_t worker) const { return events(worker)[players_[worker].event]; }
+  // Steps in which it does nothing with messages are none.
+  bool is_through(size_t worker) {
+    Player& player = players_[worker];
+    while (player.step < count_ && player.event == events(worker).size())
+      player = {player.step + 1, 0};
+    return player.step == count_;
+  }
+  // Of the message that the worker's event is of, in its route.
+  int number(size_t worker) const {
+    const SlotEvent& event = current(worker);
+    const int step = players_[worker].step + event.step;
+    return event.micro_batch < 0 ? step : step * steps_.micro_batches() + event.micro_batch;
+  }
   size_t worker_of(int part) const {
     return static_cast<size_t>(plan_.binding[static_cast<size_t>(part)]);
   }
@@ -126,9 +158,8 @@ class Play {
     const char* what = event.kind == Kind::kReceive ? "for"
                        : event.kind == Kind::kSend  ? "for the receiver of"
                                                     : "for a free slot of";
-    const std::string of = event.micro_batch < 0
-                               ? std::string()
-                               : kerf::format(" of micro-batch {}", event.micro_batch);
+    const std::string of =
+        event.micro_batch < 0 ? std::string() : kerf::format(" of micro-batch {}", number(worker));
     return kerf::format("worker {} at {} waits {} {}{} {} worker {}", worker,
                         to_string(event.action), what, name_of(model_, route(event)), of,
                         event.kind == Kind::kReceive ? "from" : "to", waits_for(worker));
@@ -144,24 +175,23 @@ class Play {
         break;
       case Kind::kSend: {
         const size_t receiver = waits_for(worker);
-        const bool met = at_[receiver] < workers_[receiver].size() &&
-                         current(receiver).kind == Kind::kReceive &&
+        const bool met = !is_through(receiver) && current(receiver).kind == Kind::kReceive &&
                          current(receiver).route == event.route &&
-                         current(receiver).micro_batch == event.micro_batch;
+                         number(receiver) == number(worker);
         if (slots_ == 0 && !met) return false;
-        message_of(event) = {.sent = true, .retained = event.retained};
+        message_of(worker) = {.sent = true, .retained = event.retained};
         if (event.retained) hold(r);
         break;
       }
       case Kind::kRetire:
-        change(event, [](Message& message) { message.retained = false; });
+        change(worker, [](Message& message) { message.retained = false; });
         break;
       case Kind::kReceive:
-        if (!message_of(event).sent) return false;
-        change(event, [](Message& message) { message.viewed = true; });
+        if (!message_of(worker).sent) return false;
+        change(worker, [](Message& message) { message.viewed = true; });
         break;
       case Kind::kRelease:
-        change(event, [](Message& message) {
+        change(worker, [](Message& message) {
           message.viewed = false;
           message.released = true;
         });
@@ -169,7 +199,7 @@ class Play {
       default:
         KERF_CHECK(false, "no instruction of a message");
     }
-    ++at_[worker];
+    ++players_[worker].event;
     return true;
   }
 
@@ -182,17 +212,17 @@ class Play {
     bool held() const { return retained || viewed; }
     bool over() const { return released && !retained; }
   };
-  Message& message_of(const SlotEvent& event) {
-    std::vector<Message>& of_route = messages_[static_cast<size_t>(event.route)];
-    const auto number = static_cast<size_t>(std::max(event.micro_batch, 0));
+  Message& message_of(size_t worker) {
+    std::vector<Message>& of_route = messages_[static_cast<size_t>(current(worker).route)];
+    const auto number = static_cast<size_t>(this->number(worker));
     if (of_route.size() <= number) of_route.resize(number + 1);
     return of_route[number];
   }
   void hold(size_t route) { held_most_[route] = std::max(held_most_[route], ++held_now_[route]); }
   template <class Change>
-  void change(const SlotEvent& event, const Change& change) {
-    const auto r = static_cast<size_t>(event.route);
-    Message& message = message_of(event);
+  void change(size_t worker, const Change& change) {
+    const auto r = static_cast<size_t>(current(worker).route);
+    Message& message = message_of(worker);
     const bool held = message.held();
     change(message);
     if (!held && message.held()) hold(r);
@@ -202,13 +232,15 @@ class Play {
 
   const Model& model_;
   const Plan& plan_;
-  const std::vector<std::vector<SlotEvent>>& workers_;
+  const std::vector<Rehearsal>& workers_;
+  const Steps& steps_;
+  const int count_;
   const std::vector<int>& held_;
   int slots_;
-  std::vector<size_t> at_;
+  std::vector<Player> players_;
   std::vector<int> taken_;  // by route: slots
   std::vector<int> held_now_, held_most_;
-  std::vector<std::vector<Message>> messages_;  // by route, by micro-batch
+  std::vector<std::vector<Message>> messages_;  // by route, by number
 };
 
 // Nobody waits for a slot.
@@ -252,32 +284,45 @@ Verdict verify(const Model& model, const Plan& plan, const std::vector<Part>& pa
 
   const int64_t samples = plan.largest_micro_batch();
   const bool trains = schedule.trains();
-  std::vector<std::vector<SlotEvent>> events;
+  const Steps steps(schedule, parts);
+  std::vector<Rehearsal> workers;
   for (int worker = 0; worker < schedule.workers(); ++worker) {
     const std::vector<const Part*> mine = parts_of(parts, worker);
-    Rehearsal rehearsal =
-        rehearse(mine, schedule.rows[static_cast<size_t>(worker)], schedule.micro_batches);
-    events.push_back(std::move(rehearsal.events));
-    verdict.arena_bytes.push_back(rehearsal.arena_bytes);
+    workers.push_back(rehearse(mine, steps, worker));
+    verdict.arena_bytes.push_back(ArenaPlan(mine, region_needs(mine, steps, worker)).bytes());
     int64_t persistent = 0;
     for (const Part* part : mine)
       persistent +=
-          persistent_bytes(*part, setting.optimizer_states, schedule.micro_batches, trains);
+          persistent_bytes(*part, setting.optimizer_states, steps.micro_batches(), trains);
     verdict.persistent_bytes.push_back(persistent);
   }
+  // One step, the two ramps together, and as many as show all that there is between.
+  const int most = steps.proving_steps();
+  std::set<int> counts{1, std::min(2, most), most};
   const std::vector<int> nothing(plan.routes.size());
-  verdict.held = Play(model, plan, events, nothing, kUnlimited).held_at_most();
-  for (size_t route = 0; route < least_held.size(); ++route)
-    verdict.held[route] = std::max(verdict.held[route], least_held[route]);
-  const auto safe = [&](int k) { return Play(model, plan, events, verdict.held, k).finished(); };
-  if (safe(schedule.micro_batches))
-    verdict.smallest_safe_slots = first_true(0, schedule.micro_batches, safe);
-  const Play play(model, plan, events, verdict.held, setting.slots);
-  if (!play.finished())
+  verdict.held = least_held;
+  verdict.held.resize(plan.routes.size());
+  for (const int count : counts) {
+    const Play play(model, plan, workers, steps, count, nothing, kUnlimited);
+    for (size_t route = 0; route < verdict.held.size(); ++route)
+      verdict.held[route] = std::max(verdict.held[route], play.held_at_most()[route]);
+  }
+  const auto safe = [&](int k) {
+    return std::ranges::all_of(counts, [&](int count) {
+      return Play(model, plan, workers, steps, count, verdict.held, k).finished();
+    });
+  };
+  const int all = steps.under_way();
+  if (safe(all)) verdict.smallest_safe_slots = first_true(0, all, safe);
+  for (const int count : counts) {
+    Play play(model, plan, workers, steps, count, verdict.held, setting.slots);
+    if (play.finished()) continue;
     verdict.problems.push_back(play.explain() +
                                (verdict.smallest_safe_slots > 0
                                     ? kerf::format("; {} would do", verdict.smallest_safe_slots)
                                     : std::string()));
+    break;
+  }
 
   verdict.peak_bytes = slot_bytes(model, plan, verdict.held, setting, samples);
   for (size_t worker = 0; worker < verdict.peak_bytes.size(); ++worker)

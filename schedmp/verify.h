@@ -5,6 +5,7 @@
 // the interpreter that a run uses: which message each instruction sends, awaits, releases and
 // retires, under k free slots per route beyond what its two ends hold; it finds deadlocks and names
 // who awaits what, the smallest safe k, the credits each route needs, and the bytes of each worker.
+// Steps that go on are played one behind the other (steps.h), one, two, and as many as show all.
 // Of many problems the first kMostProblems are told, and the number of the others.
 #pragma once
 

@@ -192,16 +192,16 @@ std::optional<std::string> why_it_cannot_run(const Schedule& schedule) {
   const auto told = [&](const std::string& what) {
     return kerf::format("{}: it can be proved and simulated by itself, but no plan runs it", what);
   };
-  if (schedule.endless()) return told("it goes on for ever");
   const bool within = schedule.updates_within();
-  for (size_t worker = 0; worker < schedule.rows.size(); ++worker)
-    for (const Action& action : schedule.rows[worker]) {
-      const std::string where = kerf::format("worker {}: {}", worker, to_string(action));
-      if (action.kind > ActionKind::kRecompute) return told(where);
-      if (within && is_of_updates(action.kind) && action.micro_batch < 0)
-        return kerf::format("{} names no micro-batch, as other updates do: write {}{}", where,
-                            to_string(action), schedule.micro_batches - 1);
-    }
+  for (const auto* section : {&schedule.prologue, &schedule.rows, &schedule.epilogue})
+    for (size_t worker = 0; worker < section->size(); ++worker)
+      for (const Action& action : (*section)[worker]) {
+        const std::string where = kerf::format("worker {}: {}", worker, to_string(action));
+        if (action.kind > ActionKind::kRecompute) return told(where);
+        if (within && is_of_updates(action.kind) && action.micro_batch < 0)
+          return kerf::format("{} names no micro-batch, as other updates do: write {}{}", where,
+                              to_string(action), schedule.micro_batches - 1);
+      }
   return std::nullopt;
 }
 

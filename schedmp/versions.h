@@ -19,12 +19,34 @@ struct StageVersions {
   bool operator==(const StageVersions&) const = default;
 };
 
+// The same of a run's steps: fewer, where an endless schedule drains at the end of each.
+std::vector<StageVersions> versions_in_run(const Schedule& schedule);
+
+// What a worker has of one stage, as its actions come.
+class StageWeights {
+ public:
+  // `places`: for micro-batches that are under way at once.
+  explicit StageWeights(int places) : forward_(static_cast<size_t>(places)) {}
+
+  // How many updates behind the newest are the weights that the action reads, when it runs. 0: it
+  // reads the newest, or none. `place`: its micro-batch's; of an update none.
+  int take(const Action& action, size_t place);
+  // Nothing is under way: versions count from here.
+  void restart();
+  const StageVersions& seen() const { return seen_; }
+
+ private:
+  int version(const Action& action, int unsaid) const;
+  int reads(int version);
+
+  int updates_ = 0;             // so far: the number of the newest version
+  std::vector<int> forward_;    // by place: the version that its micro-batch's forward read
+  std::vector<int> unapplied_;  // versions that gradients were made of, since the last update
+  StageVersions seen_;
+};
+
 // By stage; of one whose text is legal (check_order), and of an endless one in as many periods as
 // prove that.
 std::vector<StageVersions> versions_of(const Schedule& schedule);
-
-// By action of a row: how many updates of its stage were made since the weights that it reads, when
-// it runs. 0: it reads the newest, or none.
-std::vector<int> updates_behind(const std::vector<Action>& row);
 
 }  // namespace kerf::schedmp

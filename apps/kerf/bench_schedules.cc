@@ -18,9 +18,11 @@
 #include "partitioner/stage_graph.h"
 #include "runtime/error.h"
 #include "schedmp/kept.h"
+#include "schedmp/period.h"
 #include "schedmp/search/plan_costs.h"
 #include "schedmp/simulate_run.h"
 #include "schedmp/staircase.h"
+#include "schedmp/steps.h"
 #include "schedmp/training/lanes.h"
 #include "schedmp/verify.h"
 
@@ -172,7 +174,7 @@ class Bench {
   }
 
   static int in_flight(const Schedule& schedule) {
-    return std::ranges::max(schedmp::peak_activations(schedule));
+    return std::ranges::max(schedmp::peak_activations(schedmp::in_full_flight(schedule)));
   }
 
   BenchedSchedule benched(const Entry& entry) {
@@ -201,6 +203,12 @@ class Bench {
   // Without parts, on the graph of the stages.
   static void unfold(const Schedule& schedule, const partitioner::StageGraph& graph,
                      const ActionCosts& costs, BenchedSchedule& row) {
+    if (schedule.endless()) {
+      const schedmp::Period period = schedmp::period_of(schedule, graph, costs);
+      row.simulated_seconds = period.takes;
+      row.bubble = period.bubble;
+      return;
+    }
     const schedmp::Bubble bubble = schedmp::bubble(schedule, graph, costs);
     row.simulated_seconds = bubble.makespan;
     row.bubble = bubble.step;

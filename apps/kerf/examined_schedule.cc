@@ -1,14 +1,17 @@
 #include "apps/kerf/examined_schedule.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "apps/kerf/flag_values.h"
 #include "apps/kerf/plan_schedule.h"
 #include "apps/report/table.h"
 #include "schedmp/kept.h"
+#include "schedmp/period.h"
 #include "schedmp/schedules.h"
 #include "schedmp/schedules/capped.h"
 #include "schedmp/verify.h"
+#include "schedmp/versions.h"
 
 namespace kerf::apps {
 
@@ -68,6 +71,21 @@ void keep_found(schedmp::FoundSchedule found, ScheduleRecord& record) {
   schedmp::ActionCosts searched = record.costs.without_jitter();
   searched.links = {};
   record.of_1f1b = schedmp::bubble(built_in, record.graph, searched).makespan;
+}
+
+void show_periods(const ScheduleFlags& flags, ExaminedSchedule& examined) {
+  ScheduleRecord& record = examined.record;
+  record.endless = std::exchange(record.schedule, {});
+  const auto shown = [&](int periods) { return schedmp::unrolled(*record.endless, periods); };
+  const auto updates = [](const schedmp::Action& action) {
+    return action.kind == schedmp::ActionKind::kUpdate;
+  };
+  const std::vector<schedmp::Action>& row = record.endless->rows[0];
+  record.schedule = shown(std::count_if(row.begin(), row.end(), updates) > 1 ? 1 : 2);
+  if (!record.problems.empty() || examined.is_too_long()) return;
+  record.versions = schedmp::versions_of(*record.endless);
+  check_message_bytes(flags.costs, record.costs);
+  record.period = schedmp::period_of(*record.endless, record.graph, record.costs);
 }
 
 schedmp::Schedule as_asked(const ScheduleFlags& flags, schedmp::Schedule schedule,

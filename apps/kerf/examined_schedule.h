@@ -36,6 +36,8 @@ ExaminedSchedule examine(const ScheduleFlags& flags);
 // Under the cap of --in-flight and with what --recompute says, where they were given.
 schedmp::Schedule as_asked(const ScheduleFlags& flags, schedmp::Schedule schedule,
                            const partitioner::StageGraph& graph);
+// Of a schedule that goes on for ever, as much as shows how late updates are.
+void show_periods(const ScheduleFlags& flags, ExaminedSchedule& examined);
 // Keeps what was found, beside what 1F1B takes.
 void keep_found(schedmp::FoundSchedule found, ScheduleRecord& record);
 

@@ -22,6 +22,7 @@
 #include "runtime/error.h"
 #include "schedmp/schedules.h"
 #include "schedmp/simulate.h"
+#include "schedmp/steps.h"
 #include "schedmp/verify.h"
 
 namespace kerf::apps {
@@ -104,8 +105,9 @@ void replicate(const PlanFlags& flags, const partitioner::PlanRequest& request,
 bool wants_more_slots(const PlanFlags& flags, Planned& planned, partitioner::PlanRequest& request) {
   if (flags.slots || !is_built_in(request.schedule)) return false;
   const schedmp::Pipeline pipeline = pipeline_of(planned.model, planned.plan);
-  const int least = schedmp::smallest_buffer(
-      schedmp::make_step(request.schedule, pipeline, request.micro_batches), pipeline.graph);
+  const schedmp::Schedule steps = schedmp::in_full_flight(
+      schedmp::make_step(request.schedule, pipeline, request.micro_batches));
+  const int least = schedmp::smallest_buffer(steps, pipeline.graph);
   if (least <= request.setting.slots) return false;
   require(
       least <= kMostSlots, "--schedule",

@@ -101,22 +101,6 @@ void prove(const ScheduleFlags& flags, ExaminedSchedule& examined) {
   record.verified = record.problems.empty();
 }
 
-// Of what goes on for ever, as much as shows how late updates are.
-void show_periods(const ScheduleFlags& flags, ExaminedSchedule& examined) {
-  ScheduleRecord& record = examined.record;
-  record.endless = std::exchange(record.schedule, {});
-  const auto shown = [&](int periods) { return schedmp::unrolled(*record.endless, periods); };
-  const auto updates = [](const schedmp::Action& action) {
-    return action.kind == schedmp::ActionKind::kUpdate;
-  };
-  const std::vector<schedmp::Action>& row = record.endless->rows[0];
-  record.schedule = shown(std::count_if(row.begin(), row.end(), updates) > 1 ? 1 : 2);
-  if (!record.problems.empty() || examined.is_too_long()) return;
-  record.versions = schedmp::versions_of(*record.endless);
-  check_message_bytes(flags.costs, record.costs);
-  record.period = schedmp::period_of(*record.endless, record.graph, record.costs);
-}
-
 }  // namespace
 
 ExaminedSchedule examine_chain(const ScheduleFlags& flags) {

@@ -9,6 +9,8 @@
 #include "apps/kerf/proof.h"
 #include "schedmp/schedules.h"
 #include "schedmp/search/plan_costs.h"
+#include "schedmp/steps.h"
+#include "schedmp/versions.h"
 
 namespace kerf::apps {
 
@@ -93,7 +95,7 @@ ExaminedSchedule examine_on_plan(const ScheduleFlags& flags) {
     take_found(flags, planned, record);
   else
     record.schedule = as_asked(flags, schedule_of(flags.plan, planned), record.graph);
-  if (record.schedule.updates_within()) record.versions = schedmp::versions_of(record.schedule);
+  if (record.schedule.updates_within()) record.versions = schedmp::versions_in_run(record.schedule);
   record.slots = planned.setting.slots;
   if (!record.found) take_devices(flags.costs, record.schedule.workers(), record.costs);
   check_stages(flags.costs, record.costs, record.schedule.stages());
@@ -106,6 +108,11 @@ ExaminedSchedule examine_on_plan(const ScheduleFlags& flags) {
     take_plan_costs(flags, planned, parts, record.costs);
   take_bytes(flags, planned, parts, record.costs);
   record.costs.shares = schedmp::shares_of(planned.plan);
+  if (!record.schedule.endless()) return examined;
+  if (schedmp::Steps(record.schedule, parts).go_on())
+    show_periods(flags, examined);
+  else
+    record.schedule = schedmp::unrolled(record.schedule, 1);
   return examined;
 }
 

@@ -25,23 +25,25 @@ std::set<int64_t> full_steps(const Planned& planned, const Outcome& outcome) {
   return full;
 }
 
-std::string why_no_step(const Outcome& outcome, const std::vector<runtime::WorkerTrace>& traces) {
+std::string why_no_step(const Outcome& outcome, const schedmp::Steps& steps,
+                        const std::vector<runtime::WorkerTrace>& traces) {
   bool traced = false;
   for (const runtime::WorkerTrace& each : traces) traced = traced || !each.spans.empty();
   if (!traced) return "no step was traced: train with --trace-steps 2 or more";
   for (const runtime::WorkerInfo& info : outcome.driven.crew)
     if (info.spans_lost > 0)
       return "the trace had no room for all actions of a step: train with fewer --micro-batches";
+  if (steps.go_on())
+    return "in every traced step the pipeline filled or drained, or there were fewer rows than "
+           "--batch: train with more --steps and --trace-steps";
   return "no traced step had as many rows as --batch: train with fewer, or on more data";
 }
 
 std::vector<schedmp::RegionUse> uses_of(const std::vector<partitioner::Part>& parts,
-                                        const schedmp::Schedule& schedule) {
+                                        const schedmp::Steps& steps, int workers) {
   std::vector<schedmp::RegionUse> uses;
-  for (int worker = 0; worker < schedule.workers(); ++worker)
-    uses.push_back(region_use(schedmp::parts_of(parts, worker),
-                              schedmp::list_runs_of(schedule.rows[static_cast<size_t>(worker)]),
-                              schedule.micro_batches));
+  for (int worker = 0; worker < workers; ++worker)
+    uses.push_back(region_use(schedmp::parts_of(parts, worker), steps, worker));
   return uses;
 }
 
@@ -49,12 +51,16 @@ std::vector<schedmp::RegionUse> uses_of(const std::vector<partitioner::Part>& pa
 
 TracedRun::TracedRun(const Planned& planned, const schedmp::Schedule& schedule,
                      const Outcome& outcome)
-    : schedule_(schedule), shown_(shown_actions(schedule)), traces_(traces_of(outcome)) {
+    : schedule_(schedule),
+      parts_(lowered_for(planned, schedule)),
+      steps_(schedule, parts_),
+      shown_(shown_actions(steps_, schedule.workers())),
+      traces_(traces_of(outcome)) {
   join_lists(traces_);
   draw_messages(traces_);
   const auto steps = whole_steps(traces_, shown_, full_steps(planned, outcome));
   if (steps.empty())
-    why_not_ = why_no_step(outcome, traces_);
+    why_not_ = why_no_step(outcome, steps_, traces_);
   else
     measure(planned, outcome, steps);
 }
@@ -64,22 +70,22 @@ void TracedRun::measure(const Planned& planned, const Outcome& outcome,
                         const std::vector<StepSpans>& steps) {
   const partitioner::Plan& plan = planned.plan;
   costs_ = measured_costs(schedule_, shown_, steps, schedmp::shares_of(plan));
-  const auto parts = lowered_for(planned, schedule_);
   costs_->bytes.resize(plan.stages.size());
   schedmp::add_message_bytes(planned.model, plan, *costs_);
-  schedmp::add_kept_bytes(planned.model, plan, parts, *costs_);
-  const auto timeline = schedmp::simulate(planned.model, plan, parts, schedule_,
+  schedmp::add_kept_bytes(planned.model, plan, parts_, *costs_);
+  const auto timeline = schedmp::simulate(planned.model, plan, parts_, schedule_,
                                           partitioner::request_of_plan(plan).speed);
   KERF_CHECK(timeline.has_value(), "a schedule that ran waits for ever as simulated");
   const ShownTimeline predicted = shown(*timeline);
-  const UsedMemory memory{uses_of(parts, schedule_), outcome.training->verdict().peak_bytes};
+  const UsedMemory memory{uses_of(parts_, steps_, schedule_.workers()),
+                          outcome.training->verdict().peak_bytes};
   for (const StepSpans& each : steps)
     draw_memory(traces_, memory, predicted.place, "memory", measured_rows(each, shown_),
                 each.begin_ns());
   const StepSpans& median = steps[median_step(steps, shown_)];
   if (schedule_.actions() <= kMostKept)
     step_ = traced_step(schedule_, partitioner::stage_graph_of(planned.model, plan), predicted.rows,
-                        measured_rows(median, shown_), median.step);
+                        measured_rows(median, shown_), {median.step, steps_.go_on()});
   else
     why_not_ = format("a step of more than {} actions is not kept; its trace is", kMostKept);
   draw_memory(traces_, memory, predicted.place, "memory, predicted", predicted.rows,

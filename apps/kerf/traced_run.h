@@ -10,7 +10,9 @@
 #include "apps/kerf/run_training.h"
 #include "apps/report/step_spans.h"
 #include "apps/report/traced_step.h"
+#include "partitioner/part.h"
 #include "schedmp/schedule.h"
+#include "schedmp/steps.h"
 #include "schedmp/unfold.h"
 
 namespace kerf::apps {
@@ -34,6 +36,8 @@ class TracedRun {
   void measure(const Planned& planned, const Outcome& outcome, const std::vector<StepSpans>& steps);
 
   const schedmp::Schedule& schedule_;
+  const std::vector<partitioner::Part> parts_;
+  const schedmp::Steps steps_;
   const std::vector<std::vector<schedmp::Action>> shown_;
   std::vector<runtime::WorkerTrace> traces_;
   std::optional<schedmp::ActionCosts> costs_;

@@ -66,18 +66,22 @@ class OfMicroBatches {
       : largest_(schedmp::largest_of(shares)), seconds_(shares.size()) {}
 
   void add(const Moment& moment) {
-    const int micro_batch = moment.action.micro_batch;
-    if (micro_batch < 0 || micro_batch >= std::ssize(seconds_)) return;
-    if (!is_of_updates(moment.action.kind))
-      seconds_[static_cast<size_t>(micro_batch)] += moment.busy;
+    if (moment.action.micro_batch < 0 || seconds_.empty()) return;
+    if (!is_of_updates(moment.action.kind)) seconds_[within_step(moment.action)] += moment.busy;
   }
   // Stages' costs are those of the largest; where none differ, of all.
   bool counts(const Action& action) const {
-    return seconds_.empty() || action.micro_batch == largest_;
+    return seconds_.empty() ||
+           (action.micro_batch >= 0 && within_step(action) == static_cast<size_t>(largest_));
   }
   const std::vector<double>& seconds() const { return seconds_; }
 
  private:
+  // What is ahead of a step is of the next one's.
+  size_t within_step(const Action& action) const {
+    return static_cast<size_t>(action.micro_batch) % seconds_.size();
+  }
+
   int largest_;
   std::vector<double> seconds_;
 };

@@ -82,6 +82,8 @@ std::string losses_text(const RunRecord& record) {
     text +=
         "gradients were added up in an order of this schedule's own: other last bits than those of "
         "other schedules\n";
+  if (record.drains)
+    text += format("the pipeline drained at the end of each step: {}\n", *record.drains);
   const auto line = [&](int64_t count, const char* what, const char* noun, const char* why) {
     if (count > 0) text += format("{:<9}  {} {}\n", what, plural(count, noun), why);
   };

@@ -111,6 +111,8 @@ struct RunRecord {
   // Of a training that updates weights within its steps: by stage, how many updates late a gradient
   // comes at most. Else empty.
   std::vector<int> staleness;
+  // Of a schedule that goes on for ever: why its pipeline drains at each step's end nevertheless.
+  std::optional<std::string> drains = std::nullopt;
   double seconds = 0;
   // Of training, start-up and tests left out; a figure between steps takes two of them.
   std::optional<double> rows_per_second;
@@ -252,6 +254,7 @@ void fields(Fields& f, RunRecord& run) {
   f("control", run.control);
   f.newer("same_bits", run.same_bits);
   f.newer("staleness", run.staleness);
+  f.newer("drains", run.drains);
   f.newer("traced", run.traced);
   f.newer("untraced", run.untraced);
 }

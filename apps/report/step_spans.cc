@@ -31,11 +31,11 @@ bool has_actions(const StepSpans& step, const std::vector<std::vector<Action>>& 
 
 }  // namespace
 
-std::vector<std::vector<Action>> shown_actions(const schedmp::Schedule& schedule) {
+std::vector<std::vector<Action>> shown_actions(const schedmp::Steps& steps, int workers) {
   std::vector<std::vector<Action>> shown;
-  for (const auto& row : schedule.rows) {
+  for (int worker = 0; worker < workers; ++worker) {
     std::vector<Action>& of_worker = shown.emplace_back();
-    for (const schedmp::ListRun& run : schedmp::list_runs_of(row))
+    for (const schedmp::ListRun& run : steps.runs(worker, steps.ramps(1, 3)))
       if (of_worker.empty() || of_worker.back() != run.action) of_worker.push_back(run.action);
   }
   return shown;

@@ -8,11 +8,13 @@
 #include "runtime/trace.h"
 #include "schedmp/schedule.h"
 #include "schedmp/simulate.h"
+#include "schedmp/steps.h"
 
 namespace kerf::apps {
 
-// A lane shows the lists of one action that follow each other as one: an update is some five.
-std::vector<std::vector<schedmp::Action>> shown_actions(const schedmp::Schedule& schedule);
+// A lane shows the lists of one action that follow each other as one: an update is some five. By
+// worker, of a step between two others where steps go on.
+std::vector<std::vector<schedmp::Action>> shown_actions(const schedmp::Steps& steps, int workers);
 void join_lists(std::vector<runtime::WorkerTrace>& traces);
 
 // Of one step, in order; the spans are the traces'.

@@ -82,7 +82,7 @@ void draw_memory(std::vector<WorkerTrace>& traces, const UsedMemory& memory,
       of.taken += use.lists[list].taken;
       of.given += use.lists[list].given;
     }
-    int64_t now = memory.peak_bytes[worker] - use.room;
+    int64_t now = memory.peak_bytes[worker] - use.room + use.before;
     Counter counter{name, {{begin_ns, now}}};
     const auto sample = [&](double seconds, int64_t more) {
       if (more == 0) return;

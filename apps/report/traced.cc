@@ -15,8 +15,11 @@ using Rows = std::vector<std::vector<Moment>>;
 
 // Of the actions of micro-batches, so that both are of the same: updates are not priced.
 std::vector<TracedStep::Idle> idle_times(const schedmp::Schedule& schedule,
-                                         const partitioner::StageGraph& graph, const Rows& rows) {
+                                         const partitioner::StageGraph& graph, const Rows& rows,
+                                         bool goes_on) {
   schedmp::Schedule shown = schedule;
+  shown.prologue.clear();
+  shown.epilogue.clear();
   schedmp::Unfolded unfolded;
   std::vector<double> within;
   for (size_t worker = 0; worker < rows.size(); ++worker) {
@@ -26,6 +29,7 @@ std::vector<TracedStep::Idle> idle_times(const schedmp::Schedule& schedule,
     for (const Moment& each : rows[worker]) {
       if (each.action.micro_batch < 0) continue;
       shown.rows[worker].push_back(each.action);
+      shown.micro_batches = std::max(shown.micro_batches, each.action.micro_batch + 1);
       unfolded.rows.back().push_back({each.begin, each.end});
       within.back() += std::max(0.0, each.end - each.begin - each.busy);
     }
@@ -33,8 +37,9 @@ std::vector<TracedStep::Idle> idle_times(const schedmp::Schedule& schedule,
   std::vector<TracedStep::Idle> all;
   const std::vector<schedmp::Idle> idle = schedmp::idle_of(shown, graph, unfolded);
   for (size_t worker = 0; worker < idle.size(); ++worker)
-    all.push_back({idle[worker].fill, idle[worker].dependency, idle[worker].communication,
-                   idle[worker].imbalance, within[worker], idle[worker].drain});
+    all.push_back({goes_on ? 0 : idle[worker].fill, idle[worker].dependency,
+                   idle[worker].communication, idle[worker].imbalance, within[worker],
+                   goes_on ? 0 : idle[worker].drain});
   return all;
 }
 
@@ -61,10 +66,10 @@ ShownTimeline shown(const schedmp::Timeline& timeline) {
 }
 
 TracedStep traced_step(const schedmp::Schedule& schedule, const partitioner::StageGraph& graph,
-                       const Rows& predicted, const Rows& measured, int64_t step) {
-  TracedStep traced{step, seconds_of(predicted), seconds_of(measured), {}};
-  const auto predicted_idle = idle_times(schedule, graph, predicted);
-  const auto measured_idle = idle_times(schedule, graph, measured);
+                       const Rows& predicted, const Rows& measured, const StepKind& of_step) {
+  TracedStep traced{of_step.step, seconds_of(predicted), seconds_of(measured), {}};
+  const auto predicted_idle = idle_times(schedule, graph, predicted, of_step.goes_on);
+  const auto measured_idle = idle_times(schedule, graph, measured, of_step.goes_on);
   for (size_t worker = 0; worker < predicted.size(); ++worker) {
     TracedStep::Worker& of = traced.workers.emplace_back();
     of.worker = static_cast<int>(worker);

@@ -16,9 +16,14 @@ struct ShownTimeline {
 };
 ShownTimeline shown(const schedmp::Timeline& timeline);
 
-// `predicted` and `measured`: rows of shown_actions(schedule).
+struct StepKind {
+  int64_t step = 0;
+  bool goes_on = false;  // the pipeline, from the step before and into the next: it has no ramps
+};
+// `predicted` and `measured`: rows of shown_actions().
 TracedStep traced_step(const schedmp::Schedule& schedule, const partitioner::StageGraph& graph,
                        const std::vector<std::vector<schedmp::Moment>>& predicted,
-                       const std::vector<std::vector<schedmp::Moment>>& measured, int64_t step);
+                       const std::vector<std::vector<schedmp::Moment>>& measured,
+                       const StepKind& of);
 
 }  // namespace kerf::apps

@@ -6,6 +6,7 @@
 
 #include "runtime/error.h"
 #include "schedmp/schedules.h"
+#include "schedmp/steps.h"
 #include "schedmp/verify.h"
 #include "schedmp/versions.h"
 
@@ -19,18 +20,22 @@ using partitioner::Flight;
 // and W, on any of its workers, at most.
 class FlightCount {
  public:
+  // Of the steps of a run.
   explicit FlightCount(const Schedule& schedule) : flights(static_cast<size_t>(schedule.stages())) {
     if (schedule.trains())
-      for (const std::vector<Action>& row : schedule.rows) count(row);
+      for (const std::vector<Action>& row : in_full_flight(schedule).rows) count(row);
     else
       for (Flight& flight : flights) flight.kept = 1;  // nothing is kept for gradients
     for (const auto& [stage, micro_batch] : recomputed_)
       if (static_cast<size_t>(stage) < flights.size())
         ++flights[static_cast<size_t>(stage)].recomputed;
     if (!schedule.updates_within()) return;
-    const std::vector<StageVersions> versions = versions_of(schedule);
-    for (size_t stage = 0; stage < flights.size(); ++stage)
+    const std::vector<StageVersions> versions = versions_in_run(schedule);
+    const int ahead = ahead_of(schedule);
+    for (size_t stage = 0; stage < flights.size(); ++stage) {
       flights[stage].versions = versions[stage].kept;
+      flights[stage].ahead = ahead;
+    }
   }
 
   std::vector<Flight> flights;
@@ -43,7 +48,7 @@ class FlightCount {
     for (const Action& action : row) {
       const auto stage = static_cast<size_t>(action.stage);
       if (stage >= flights.size()) continue;
-      auto& [kept, handed, all, checkpointed, entered, versions] = now[action.stage];
+      auto& [kept, handed, all, checkpointed, entered, versions, ahead] = now[action.stage];
       const bool weights = action.kind == ActionKind::kWeightGradient;
       if (action.kind == ActionKind::kForward) {
         ++entered;

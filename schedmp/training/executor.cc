@@ -64,17 +64,24 @@ class Told {
 
 }  // namespace
 
-Executor::Purpose::Purpose(Work given, int worker, int micro_batches, Machine& machine)
+Executor::Purpose::Purpose(Work given, int worker, Machine& machine)
     : work(std::move(given)),
-      runs(list_runs_of(work.row)),
+      steps(work.schedule, work.parts),
       parts(parts_of(work.parts, worker)),
-      arena(parts, region_needs(parts, runs, micro_batches)),
-      interpreter(parts, micro_batches, machine) {
-  for (const ListRun& run : runs) {
-    names.push_back(to_string(run.action));
+      arena(parts, region_needs(parts, steps, worker)),
+      interpreter(parts, steps, machine) {
+  for (const bool fills : {true, false})
+    for (const bool drains : {true, false}) {
+      if (!steps.go_on() && !(fills && drains)) continue;
+      Row& row = rows[number_of({fills, drains})];
+      row.runs = steps.runs(worker, {fills, drains});
+      for (const ListRun& run : row.runs) row.names.push_back(to_string(run.action));
+    }
+  for (const ListRun& run : rows[number_of({})].runs) {
     if (run.list != &Part::apply) continue;
     ++updates[run.action.stage];
-    takers[run.action.stage].resize(static_cast<size_t>(run.action.micro_batch) + 1, &run);
+    takers[run.action.stage].resize(static_cast<size_t>(run.micro_batch) + 1, &run);
+    weights.try_emplace(run.action.stage, steps.under_way());
   }
   for (const Part* part : parts) {
     std::vector<int>& of_part = roots.emplace_back();
@@ -100,9 +107,9 @@ Executor::Executor(const partitioner::Model& model, const partitioner::Plan& pla
       loss_terms_(loss_terms(model)),
       step_vector_(model, micro_batches_),
       training_(training ? std::make_unique<Purpose>(std::move(*training), workplace.worker,
-                                                     micro_batches_, static_cast<Machine&>(*this))
+                                                     static_cast<Machine&>(*this))
                          : nullptr),
-      evaluation_(std::make_unique<Purpose>(std::move(evaluation), workplace.worker, micro_batches_,
+      evaluation_(std::make_unique<Purpose>(std::move(evaluation), workplace.worker,
                                             static_cast<Machine&>(*this))),
       current_(training_ ? training_.get() : evaluation_.get()),
       parameters_(model, current_->parts, *bench_, optimizer, seed, training_ != nullptr,
@@ -126,7 +133,7 @@ Executor::Executor(const partitioner::Model& model, const partitioner::Plan& pla
     }
   }
   take_result_memory();
-  const auto each = static_cast<size_t>(micro_batches_);
+  const auto each = static_cast<size_t>(current_->steps.under_way());
   for (const partitioner::Route& route : plan.routes) {
     const auto id = static_cast<size_t>(route.id);
     if (plan.binding[static_cast<size_t>(route.from)] == workplace.worker) slots_[id].resize(each);
@@ -175,18 +182,19 @@ TrainingResult& Executor::run(const StepData& data) {
   given_.clear();
   result_.correct = result_.in_top = 0;
   if (data.training) parameters_.set_pace({data.learning_rate, data.step + 1});
-  parameters_.begin_step();
+  begin_row();
   std::fill(report_.begin(), report_.end(), 0.0);
   mailbox_.begin(data.sequence);
   trail_.begin(data.step);
   error_places_.within_step([&] {
     error_places_.within([&] { return kerf::format("the beginning of step {}", data.step); },
                          [&] { step_trace_.begin(); });
-    for (size_t run = 0; run < current_->runs.size(); ++run) run_list(run);
+    for (size_t run = 0; run < row_->runs.size(); ++run) run_list(run);
     if (data.training) copy_report();
     error_places_.within([&] { return kerf::format("the end of step {}", data.step); },
                          [&] { workplace_.stream.synchronize(); });
   });
+  current_->interpreter.next_step();
   step_trace_.end();
   bench_->check_data();
   data.training ? report_step() : report_evaluation();
@@ -200,11 +208,28 @@ TrainingResult& Executor::run(const StepData& data) {
   return result_;
 }
 
+void Executor::begin_row() {
+  if (!current_->steps.go_on()) data_.ramps = {};
+  row_ = &current_->rows[number_of(data_.ramps)];
+  if (!data_.ramps.fills) return;
+  parameters_.count_versions();
+  for (auto& [stage, weights] : current_->weights) weights.restart();
+}
+
+int Executor::behind(const ListRun& run) {
+  const auto found = current_->weights.find(run.action.stage);
+  const bool at_end = is_of_updates(run.action.kind) && run.list != &Part::apply;
+  if (found == current_->weights.end() || at_end) return 0;
+  const Site site{.micro_batch = run.micro_batch, .step = run.step};
+  return found->second.take(run.action, current_->interpreter.place(site));
+}
+
 void Executor::run_list(size_t index) {
-  const std::string& name = current_->names[index];
+  const std::string& name = row_->names[index];
   action_ = name;
-  now_ = &current_->runs[index];
-  const Told told(data_.step, current_->names, index);
+  now_ = &row_->runs[index];
+  behind_ = behind(*now_);
+  const Told told(data_.step, row_->names, index);
   const std::string_view text = told.action();
   workplace_.activity.doing(told.row());
   const auto run = [&] {
@@ -220,12 +245,17 @@ void Executor::run_list(size_t index) {
     workplace_.activity.progress();
 }
 
-int64_t Executor::samples(int micro_batch) const {
-  return micro_batch < 0 ? 0 : sizes_.size(std::ssize(data_.rows), micro_batch);
+int64_t Executor::samples(const Site& site) const {
+  return site.micro_batch < 0 ? 0 : sizes_.size(std::ssize(rows_of(site)), site.micro_batch);
 }
 
-int64_t Executor::first(int micro_batch) const {
-  return micro_batch < 0 ? 0 : sizes_.first(std::ssize(data_.rows), micro_batch);
+int64_t Executor::first(const Site& site) const {
+  return site.micro_batch < 0 ? 0 : sizes_.first(std::ssize(rows_of(site)), site.micro_batch);
+}
+
+int64_t Executor::rows_between(const Site& site, int micro_batch, int end) const {
+  const auto rows = std::ssize(rows_of(site));
+  return sizes_.first(rows, end) - sizes_.first(rows, micro_batch);
 }
 
 std::byte* Executor::at(const Site& site, const partitioner::Place& place) const {
@@ -249,10 +279,10 @@ std::byte* Executor::memory_of(const Site& site, int root) const {
   const Local& each = local(site, root);
   if (each.box.empty()) return nullptr;
   if (each.kind == LocalKind::kStatistics)
-    return parameters_.statistics(site.part, root, site.micro_batch).data;
-  if (each.persistent()) return parameters_.view(site.part, root, now_->behind).data;
+    return parameters_.statistics(site.part, root, current_->interpreter.place(site)).data;
+  if (each.persistent()) return parameters_.view(site.part, root, behind_).data;
   const auto route = static_cast<size_t>(each.route);
-  const auto message = static_cast<size_t>(std::max(site.micro_batch, 0));
+  const size_t message = message_place(site);
   if (each.storage == Storage::kSent) return slots_[route][message].data;
   // Nobody writes to a local that is read in place.
   if (each.storage == Storage::kReceived) return const_cast<std::byte*>(held_[route][message].data);
@@ -262,7 +292,7 @@ std::byte* Executor::memory_of(const Site& site, int root) const {
 TensorView Executor::view(const Site& site, int index) const {
   const Local& each = local(site, index);
   const int root = current_->roots[site.part][static_cast<size_t>(index)];
-  return {each.whole.dtype, each.shape(samples(site.micro_batch)), memory_of(site, root)};
+  return {each.whole.dtype, each.shape(samples(site)), memory_of(site, root)};
 }
 
 void Executor::look(const Site& site, const std::vector<int>& locals, std::vector<TensorView>& to) {
@@ -303,9 +333,10 @@ ops::Call Executor::make_call(const Site& site, const Instruction& instruction) 
   made.workspace = {scratch(site, instruction), static_cast<size_t>(instruction.scratch_bytes)};
   made.packed = parameters_.packed(site.part, instruction.call);
   made.version = parameters_.version();
-  made.samples = samples(site.micro_batch);
-  made.first_sample = first(site.micro_batch);
-  made.key = {seed_, model_.node(part(site).calls[call].node).key, data_.step, site.micro_batch};
+  made.samples = samples(site);
+  made.first_sample = first(site);
+  made.key = {seed_, model_.node(part(site).calls[call].node).key, data_.step + site.step,
+              site.micro_batch};
   made.training = data_.training;
   made.normaliser = static_cast<double>(rows_of_loss(site, instruction)) * loss_terms_;
   return made;
@@ -351,7 +382,7 @@ void Executor::copy(const Site& site, const Instruction& instruction) {
   const partitioner::Move& from = instruction.moves[0];
   const partitioner::Move& to = instruction.moves[1];
   // The update copies between parameters' accumulators, which have no rows.
-  const int64_t rows = samples(site.micro_batch);
+  const int64_t rows = samples(site);
   const TensorView source = view(site, from.local);
   const TensorView target = view(site, to.local);
   if (!from.selection.everything() && to.selection.everything())

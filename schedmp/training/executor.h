@@ -8,6 +8,7 @@
 // made there. Used by the compute thread only.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <optional>
@@ -23,6 +24,7 @@
 #include "schedmp/training/parameters.h"
 #include "schedmp/training/step_trace.h"
 #include "schedmp/training/trail.h"
+#include "schedmp/versions.h"
 
 namespace kerf::schedmp {
 
@@ -31,16 +33,18 @@ namespace kerf::schedmp {
 struct StepData {
   const Dataset* dataset = nullptr;  // null where this worker reads none
   std::span<const int64_t> rows;     // of the data set, in order
+  std::span<const int64_t> next;     // of the next step, where it is begun in this one
   int64_t sequence = 0;              // part of every message's tag
   int64_t step = 0;
   bool training = true;
   double learning_rate = 0;  // where it trains
+  Ramps ramps = {};          // where steps go on
 };
 
-// All parts of a plan, lowered for one purpose, and this worker's row for it.
+// All parts of a plan, lowered for one purpose, and its schedule.
 struct Work {
   std::vector<partitioner::Part> parts;
-  std::vector<Action> row;
+  Schedule schedule;
 };
 
 // A part's share of a result, of one micro-batch: dense, of the share's box.
@@ -87,18 +91,23 @@ class Executor final : private Machine {
  private:
   // One purpose's parts, with what walks them.
   struct Purpose {
-    Purpose(Work work, int worker, int micro_batches, Machine& machine);
+    Purpose(Work work, int worker, Machine& machine);
+    struct Row {
+      std::vector<ListRun> runs;
+      std::vector<std::string> names;  // of their actions
+    };
     Work work;
-    std::vector<ListRun> runs;                    // of its row
-    std::vector<const partitioner::Part*> parts;  // of this worker
-    std::vector<std::string> names;               // of the runs' actions
+    Steps steps;
+    std::array<Row, kRamps> rows;                 // of this worker, by ramps
+    std::vector<const partitioner::Part*> parts;  // likewise
     ArenaPlan arena;
     Interpreter interpreter;
     std::vector<std::vector<int>> roots;  // by part, by local
     // Where updates stand within the step, by stage: of each micro-batch the run that takes its
-    // gradients, and how many there are.
+    // gradients, and how many there are; and which weights its actions read.
     std::map<int, std::vector<const ListRun*>> takers;
     std::map<int, int> updates;
+    std::map<int, StageWeights> weights;
   };
 
   void read(const Site& site, const Instruction& instruction) override;
@@ -122,6 +131,9 @@ class Executor final : private Machine {
   template <class Name, class Act>
   void compute(const std::string& node, const Name& name, const Act& act);
   void run_list(size_t index);
+  void begin_row();
+  // How many updates behind the newest the run reads weights.
+  int behind(const ListRun& run);
   // Of an update within the step: its pace, and what the weights were.
   void begin_update();
   // Whose gradients the update takes that runs: all, where a step has one.
@@ -165,16 +177,27 @@ class Executor final : private Machine {
   const partitioner::LocalCall& call_of(const Site& site, const Instruction& instruction) const {
     return part(site).calls[static_cast<size_t>(instruction.call)];
   }
-  // Rows of a micro-batch, and the first of them; 0 of the step itself.
-  int64_t samples(int micro_batch) const;
-  int64_t first(int micro_batch) const;
-  size_t message_bytes(int route, int micro_batch) const;
-  // Of a message of the step itself, micro-batch -1, as of its first.
-  runtime::View& held(int route, int micro_batch) {
-    return held_[static_cast<size_t>(route)][static_cast<size_t>(std::max(micro_batch, 0))];
+  // The rows of the site's step. Of its micro-batch: how many there are, and the first of them
+  // within the step; 0 of the step itself.
+  std::span<const int64_t> rows_of(const Site& site) const {
+    return site.step > 0 ? data_.next : data_.rows;
   }
-  runtime::Slot& slot(int route, int micro_batch) {
-    return slots_[static_cast<size_t>(route)][static_cast<size_t>(std::max(micro_batch, 0))];
+  int64_t samples(const Site& site) const;
+  int64_t first(const Site& site) const;
+  // Of what an update takes.
+  int64_t rows_between(const Site& site, int micro_batch, int end) const;
+  // Where the statistics lie that the site's micro-batch says; null where it is empty.
+  std::optional<ops::TensorView> statistics(Site site, int local, int micro_batch) const;
+  size_t message_bytes(int route, const Site& site) const;
+  // Of a message of the step itself, the first.
+  size_t message_place(const Site& site) const {
+    return site.micro_batch < 0 ? 0 : current_->interpreter.place(site);
+  }
+  runtime::View& held(int route, const Site& site) {
+    return held_[static_cast<size_t>(route)][message_place(site)];
+  }
+  runtime::Slot& slot(int route, const Site& site) {
+    return slots_[static_cast<size_t>(route)][message_place(site)];
   }
   void read_rows(const Site& site, const Instruction& instruction, std::span<const int64_t> rows,
                  const ops::TensorView& to);
@@ -187,7 +210,9 @@ class Executor final : private Machine {
   const ErrorPlaces error_places_;
   StepTrace step_trace_;
   std::string_view action_;  // whose list runs
+  const Purpose::Row* row_ = nullptr;
   const ListRun* now_ = nullptr;
+  int behind_ = 0;  // updates, that it reads weights
   const uint64_t seed_;
   const int micro_batches_;
   const partitioner::MicroBatchSizes sizes_;
@@ -201,7 +226,7 @@ class Executor final : private Machine {
   runtime::Buffer arena_;
   std::vector<std::vector<std::unique_ptr<ops::Kernel>>> kernels_;  // by part, by call
   std::vector<std::vector<ops::BackwardReads>> reads_;              // likewise
-  std::vector<std::vector<runtime::Slot>> slots_;                   // by route, by micro-batch
+  std::vector<std::vector<runtime::Slot>> slots_;                   // by route, by place
   std::vector<std::vector<runtime::View>> held_;                    // likewise
   // What the host looks at when a step is over: of training what the step vector came to, of an
   // evaluation the loss of each micro-batch, right answers, and those among the kTop largest.

@@ -54,7 +54,7 @@ void Executor::read(const Site& site, const Instruction& instruction) {
   TensorView to = view(site, instruction.local);
   const Local& each = local(site, instruction.local);
   KERF_CHECK(data_.dataset != nullptr, "no data set for {}", model_.value(each.value).name);
-  const int64_t count = samples(site.micro_batch);
+  const int64_t count = samples(site);
   const ops::Range all{0, count};
   const ops::IndexSet& mine = each.box.axes[0];
   for (const ops::Range& range :
@@ -62,10 +62,10 @@ void Executor::read(const Site& site, const Instruction& instruction) {
     const int64_t begin = std::min(range.begin, count);
     const int64_t rows = std::min(range.end, count) - begin;
     to.shape[0] = rows;
-    read_rows(site, instruction,
-              data_.rows.subspan(static_cast<size_t>(first(site.micro_batch) + begin),
-                                 static_cast<size_t>(rows)),
-              to);
+    read_rows(
+        site, instruction,
+        rows_of(site).subspan(static_cast<size_t>(first(site) + begin), static_cast<size_t>(rows)),
+        to);
     to.data += to.bytes();
   }
 }

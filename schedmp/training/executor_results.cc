@@ -50,8 +50,8 @@ void Executor::write(const Site& site, const Instruction& instruction) {
   if (share.bytes() > 0) workplace_.stream.copy(to, share.data, share.bytes());
   given_.push_back({local(site, instruction.local).value,
                     part(site).part,
-                    first(site.micro_batch),
-                    samples(site.micro_batch),
+                    first(site),
+                    samples(site),
                     {share.dtype, share.shape, to}});
 }
 

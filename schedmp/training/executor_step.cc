@@ -48,9 +48,14 @@ void Executor::measure(const Site& site, const Instruction& instruction) {
     return bench_->add_squared_norm(view(site, instruction.local), entry);
   const MicroBatches taken = taken_now();
   for (int micro_batch = taken.first; micro_batch < taken.end; ++micro_batch)
-    if (samples(micro_batch) > 0)
-      bench_->add_squared_norm(parameters_.statistics(site.part, instruction.local, micro_batch),
-                               entry);
+    if (const auto said = statistics(site, instruction.local, micro_batch))
+      bench_->add_squared_norm(*said, entry);
+}
+
+std::optional<TensorView> Executor::statistics(Site site, int local, int micro_batch) const {
+  site.micro_batch = micro_batch;
+  if (samples(site) == 0) return std::nullopt;
+  return parameters_.statistics(site.part, local, current_->interpreter.place(site));
 }
 
 void Executor::begin_update() {
@@ -58,24 +63,25 @@ void Executor::begin_update() {
   const int stage = now_->action.stage;
   const int updates = current_->updates.at(stage);
   parameters_.set_pace({data_.learning_rate, data_.step * updates + now_->update + 1});
+  const bool is_read = now_->update + 1 < updates || !data_.ramps.drains;
   for (size_t p = 0; p < current_->parts.size(); ++p)
-    if (current_->parts[p]->stage == stage) parameters_.keep_version(p, now_->update + 1 < updates);
+    if (current_->parts[p]->stage == stage) parameters_.keep_version(p, is_read);
 }
 
 Executor::MicroBatches Executor::taken_now() const {
   if (now_->list != &Part::apply) return {0, micro_batches_};
-  return {now_->first, now_->action.micro_batch + 1};
+  return {now_->first, now_->micro_batch + 1};
 }
 
 // The loss is the mean over the step, and what a gradient is of that over the update that takes it
 // where the loss is.
 int64_t Executor::rows_of_loss(const Site& site, const Instruction& instruction) const {
-  const auto all = static_cast<int64_t>(data_.rows.size());
+  const int64_t all = std::ssize(rows_of(site));
   const auto takers = current_->takers.find(part(site).stage);
   if (instruction.kind != Instruction::Kind::kGradient || takers == current_->takers.end())
     return all;
   const ListRun& taker = *takers->second[static_cast<size_t>(site.micro_batch)];
-  return first(taker.action.micro_batch + 1) - first(taker.first);
+  return rows_between(site, taker.first, taker.micro_batch + 1);
 }
 
 // Every sum goes up by number: micro-batches in order, and parameters in model order.
@@ -99,7 +105,7 @@ ops::StepSays Executor::says(const Site& site) const {
 // Where no micro-batch that it takes has a row, as at the end of an epoch, there is no update.
 void Executor::update(const Site& site, const Instruction& instruction) {
   const MicroBatches taken = taken_now();
-  if (first(taken.end) == first(taken.first)) return;
+  if (rows_between(site, taken.first, taken.end) == 0) return;
   step_trace_.works();
   parameters_.update(site.part, instruction.local, view(site, instruction.other), says(site));
 }
@@ -110,9 +116,8 @@ void Executor::update_state(const Site& site, const Instruction& instruction) {
   const TensorView& state = parameters_.view(site.part, instruction.local);
   const MicroBatches taken = taken_now();
   for (int micro_batch = taken.first; micro_batch < taken.end; ++micro_batch)
-    if (samples(micro_batch) > 0)
-      bench_->update_state(state, parameters_.statistics(site.part, instruction.other, micro_batch),
-                           instruction.keep, says(site).cause);
+    if (const auto said = statistics(site, instruction.other, micro_batch))
+      bench_->update_state(state, *said, instruction.keep, says(site).cause);
 }
 
 // The part of the plan that concludes, where it is one of this worker's.

@@ -81,7 +81,7 @@ void Mailbox::make_own_lanes(const std::vector<int32_t>& credits) {
 }
 
 void Mailbox::begin(int64_t sequence) {
-  sequence_ = static_cast<int32_t>(sequence & 0x7fffffff);
+  sequence_ = sequence;
   waited_ns_ = bytes_in_ = 0;
   sent_.resize(plan_.routes.size());
   for (size_t i = 0; i < sent_.size(); ++i) sent_[i] = {plan_.routes[i].id, 0, 0};
@@ -95,13 +95,17 @@ int Mailbox::receiver_of(int index) const {
   return plan_.binding[static_cast<size_t>(route(index).to)];
 }
 
-runtime::Tag Mailbox::tag_of(int index, int micro_batch) const {
-  return {index, micro_batch, sequence_, 0};
+int32_t Mailbox::sequence_of(const Site& site) const {
+  return static_cast<int32_t>((sequence_ + site.step) & 0x7fffffff);
 }
 
-std::string Mailbox::name_of(int index, int micro_batch) const {
+runtime::Tag Mailbox::tag_of(int index, const Site& site) const {
+  return {index, site.micro_batch, sequence_of(site), 0};
+}
+
+std::string Mailbox::name_of(int index, const Site& site) const {
   const std::string name = partitioner::name_of(model_, route(index));
-  return micro_batch < 0 ? name : kerf::format("{} of micro-batch {}", name, micro_batch);
+  return site.micro_batch < 0 ? name : kerf::format("{} of micro-batch {}", name, site.micro_batch);
 }
 
 // In memory that is kept: waiting is a part of a steady step.
@@ -116,12 +120,12 @@ const std::string& Mailbox::say(std::string_view before, int index, int micro_ba
   return said_;
 }
 
-uint64_t Mailbox::flow_of(int index, int micro_batch) const {
+uint64_t Mailbox::flow_of(int index, const Site& site) const {
   // Of a route in a step: one for each micro-batch, and one for the step itself.
   const auto each = static_cast<uint64_t>(plan_.micro_batches) + 1;
   const uint64_t before =
-      static_cast<uint64_t>(sequence_) * plan_.routes.size() + static_cast<uint64_t>(index);
-  return before * each + static_cast<uint64_t>(micro_batch + 1) + 1;
+      static_cast<uint64_t>(sequence_of(site)) * plan_.routes.size() + static_cast<uint64_t>(index);
+  return before * each + static_cast<uint64_t>(site.micro_batch + 1) + 1;
 }
 
 runtime::Slot Mailbox::acquire_own(int index, size_t bytes) {
@@ -149,29 +153,30 @@ runtime::View Mailbox::take_own(int index, const runtime::Tag& tag) {
   return {};
 }
 
-runtime::Slot Mailbox::acquire(int index, int micro_batch, size_t bytes) {
+runtime::Slot Mailbox::acquire(int index, const Site& site, size_t bytes) {
   if (own(index)) return acquire_own(index, bytes);
   const int peer = receiver_of(index);
   const int lane = lanes_[static_cast<size_t>(index)];
   runtime::SendChannel& channel = workplace_.endpoint.sender(peer);
   if (auto slot = channel.acquire(lane, bytes, Clock::now())) return *slot;
-  const Waiting waiting(workplace_, say("a free slot for ", index, micro_batch), peer, waited_ns_);
+  const Waiting waiting(workplace_, say("a free slot for ", index, site.micro_batch), peer,
+                        waited_ns_);
   while (true)
     if (auto slot = channel.acquire(lane, bytes, runtime::after(kPatience))) return *slot;
 }
 
-void Mailbox::commit(int index, int micro_batch, const runtime::Slot& slot, bool retained) {
+void Mailbox::commit(int index, const Site& site, const runtime::Slot& slot, bool retained) {
   if (own(index)) {
     OwnLane& lane = own_[static_cast<size_t>(index)];
     const auto at = static_cast<size_t>(slot.index);
     lane.slots[at] = OwnLane::State::kCommitted;
     lane.retained[at] = retained ? 1 : 0;
-    lane.tags[at] = tag_of(index, micro_batch);
+    lane.tags[at] = tag_of(index, site);
     lane.bytes[at] = slot.bytes;
   } else {
     runtime::SendChannel& channel = workplace_.endpoint.sender(receiver_of(index));
     if (retained) channel.retain(slot);
-    channel.commit(slot, tag_of(index, micro_batch), &workplace_.stream);
+    channel.commit(slot, tag_of(index, site), &workplace_.stream);
   }
   RouteCount& count = sent_[static_cast<size_t>(index)];
   ++count.messages;
@@ -186,20 +191,20 @@ void Mailbox::retire(int index, const runtime::Slot& slot) {
   if (lane.slots[at] == OwnLane::State::kReleased) lane.slots[at] = OwnLane::State::kFree;
 }
 
-runtime::View Mailbox::take(int index, int micro_batch, size_t bytes) {
+runtime::View Mailbox::take(int index, const Site& site, size_t bytes) {
   const runtime::View message =
-      own(index) ? take_own(index, tag_of(index, micro_batch)) : await(index, micro_batch);
+      own(index) ? take_own(index, tag_of(index, site)) : await(index, site);
   if (message.bytes != bytes)
     throw Error(ErrorCode::kProtocol,
                 kerf::format("{} bytes came for {}, expected {}", message.bytes,
-                             name_of(index, micro_batch), bytes),
+                             name_of(index, site), bytes),
                 kerf::format("worker {}", sender_of(index)));
   return message;
 }
 
-runtime::View Mailbox::await(int index, int micro_batch) {
+runtime::View Mailbox::await(int index, const Site& site) {
   const int peer = sender_of(index);
-  const runtime::Tag tag = tag_of(index, micro_batch);
+  const runtime::Tag tag = tag_of(index, site);
   // A route has one sender, so a tag says who sent it.
   for (runtime::View& early : early_)
     if (early.tag == tag) {
@@ -219,7 +224,7 @@ runtime::View Mailbox::await(int index, int micro_batch) {
       view = channel.receive(Clock::now());
       continue;
     }
-    if (!waiting) waiting.emplace(workplace_, say("", index, micro_batch), peer, waited_ns_);
+    if (!waiting) waiting.emplace(workplace_, say("", index, site.micro_batch), peer, waited_ns_);
     view = channel.receive(runtime::after(kPatience));
   }
 }

@@ -13,6 +13,7 @@
 
 #include "partitioner/plan.h"
 #include "runtime/worker.h"
+#include "schedmp/interpreter.h"
 #include "schedmp/training/messages.h"
 
 namespace kerf::schedmp {
@@ -23,24 +24,25 @@ class Mailbox {
   Mailbox(const partitioner::Model& model, const partitioner::Plan& plan,
           const std::vector<int32_t>& credits, runtime::Workplace& workplace);
 
-  // What is sent and taken from now on belongs to the task with this number, and counts from 0.
+  // What is sent and taken from now on belongs to the task with this number, or where its site says
+  // so to the one behind or before it, and counts from 0.
   void begin(int64_t sequence);
 
-  // Blocks until a slot is free.
-  runtime::Slot acquire(int route, int micro_batch, size_t bytes);
+  // For the micro-batch of the site, or its step. Blocks until a slot is free.
+  runtime::Slot acquire(int route, const Site& site, size_t bytes);
   // Of what is in the worker's stream by now. What is retained is to be retired.
-  void commit(int route, int micro_batch, const runtime::Slot& slot, bool retained = false);
+  void commit(int route, const Site& site, const runtime::Slot& slot, bool retained = false);
   // What reads the slot is in the worker's stream by now.
   void retire(int route, const runtime::Slot& slot);
 
   // Blocks until the message is there. Throws Error{kProtocol} if it is not of `bytes`.
-  runtime::View take(int route, int micro_batch, size_t bytes);
+  runtime::View take(int route, const Site& site, size_t bytes);
   void release(int route, const runtime::View& view);
 
   // "the gradient of fc1 of micro-batch 3"
-  std::string name_of(int route, int micro_batch) const;
+  std::string name_of(int route, const Site& site) const;
   // For traces: equal at a send and its receive, different for any two messages of a run.
-  uint64_t flow_of(int route, int micro_batch) const;
+  uint64_t flow_of(int route, const Site& site) const;
 
   // Since begin().
   int64_t waited_ns() const { return waited_ns_; }
@@ -67,10 +69,11 @@ class Mailbox {
   int receiver_of(int route) const;
   bool own(int route) const { return sender_of(route) == receiver_of(route); }
   void make_own_lanes(const std::vector<int32_t>& credits);
-  runtime::Tag tag_of(int route, int micro_batch) const;
+  int32_t sequence_of(const Site& site) const;
+  runtime::Tag tag_of(int route, const Site& site) const;
   runtime::Slot acquire_own(int route, size_t bytes);
   runtime::View take_own(int route, const runtime::Tag& tag);
-  runtime::View await(int route, int micro_batch);
+  runtime::View await(int route, const Site& site);
   const std::string& say(std::string_view before, int route, int micro_batch);
 
   const partitioner::Model& model_;
@@ -83,7 +86,7 @@ class Mailbox {
   runtime::Buffer own_memory_;
   std::vector<std::string> names_;  // by route
   std::string said_;                // what is awaited, scratch
-  int32_t sequence_ = 0;
+  int64_t sequence_ = 0;
   int64_t waited_ns_ = 0;
   int64_t bytes_in_ = 0;
 };

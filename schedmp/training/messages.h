@@ -7,6 +7,7 @@
 
 #include "ops/optimizer.h"
 #include "runtime/trace.h"
+#include "schedmp/steps.h"
 
 namespace kerf::schedmp {
 
@@ -63,10 +64,12 @@ struct TrainingTask {
   bool trace = false;
   double learning_rate = 0;  // of a step of training
   TaskRows next = {};        // of the task behind it; none where that is not known yet
+  Ramps ramps = {};          // of a step of training, where steps go on
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(kind, sequence, step, epoch, first, rows, trace, learning_rate, next);
+    archive(kind, sequence, step, epoch, first, rows, trace, learning_rate, next, ramps.fills,
+            ramps.drains);
   }
 };
 

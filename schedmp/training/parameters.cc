@@ -71,7 +71,8 @@ Parameters::Parameters(const partitioner::Model& model, std::vector<const partit
   for (const LocalKind kind :
        {LocalKind::kParameterGradient, LocalKind::kHomeGradient, LocalKind::kStep})
     lay_out(of_kind(kind), 1, to_view);
-  lay_out(of_kind(LocalKind::kStatistics), micro_batches, to_view);
+  const int ahead = parts_.empty() ? 0 : parts_.front()->ahead;  // the schedule's, of all
+  lay_out(of_kind(LocalKind::kStatistics), micro_batches + ahead, to_view);
   const std::vector<Tensor> homes = tensors([](const Local& local) { return local.trained; });
   for (int state = 0; state < optimizer_.states(); ++state)
     lay_out(homes, 1, [&](const Tensor& at, const TensorView& view) {

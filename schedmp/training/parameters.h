@@ -19,9 +19,9 @@ class SafetensorsWriter;
 
 class Parameters {
  public:
-  // Of the parts of one worker. Initialised from `seed`, by the elements' place in the whole
-  // tensor; gradients and states, which only a run that `trains` has, are 0. All references outlive
-  // this.
+  // Of the parts of one worker, with what so many micro-batches say of a state. Initialised from
+  // `seed`, by the elements' place in the whole tensor; gradients and states, which only a run that
+  // `trains` has, are 0. All references outlive this.
   Parameters(const partitioner::Model& model, std::vector<const partitioner::Part*> parts,
              ops::Workbench& bench, const ops::OptimizerOptions& optimizer, uint64_t seed,
              bool trains, int micro_batches);
@@ -32,10 +32,11 @@ class Parameters {
   }
   // The same, so many updates of the part ago, as far as its stage keeps versions.
   ops::TensorView view(size_t part, int local, int behind) const;
-  // What a micro-batch says of a state, until the step's update.
-  ops::TensorView statistics(size_t part, int local, int micro_batch) const {
+  // What a micro-batch says of a state, until an update takes it: by its place among those that
+  // have one.
+  ops::TensorView statistics(size_t part, int local, size_t place) const {
     ops::TensorView one = view(part, local);
-    one.data += static_cast<size_t>(micro_batch) * stride_of(one);
+    one.data += place * stride_of(one);
     return one;
   }
   // What the kernel of a call keeps, and what it holds for: the version changes with the weights.
@@ -45,8 +46,8 @@ class Parameters {
   int64_t version() const { return version_; }
   // Something else may have written weights: a message from their home.
   void changed() { ++version_; }
-  // Of a step that updates within it: versions count from here.
-  void begin_step() { std::fill(updates_.begin(), updates_.end(), 0); }
+  // Nothing is under way: versions count from here.
+  void count_versions() { std::fill(updates_.begin(), updates_.end(), 0); }
   // Before an update of a part's weights within the step: what they are becomes a version, if
   // anything may yet read it.
   void keep_version(size_t part, bool is_read);
@@ -110,7 +111,7 @@ class Parameters {
   std::vector<std::vector<ops::TensorView>> views_;  // by part, by local
   std::vector<std::vector<std::vector<ops::TensorView>>> states_;  // by part, by local
   std::vector<std::vector<ops::TensorView>> older_;  // by part, by local: the first of its versions
-  std::vector<int> updates_;                         // by part: of this step, so far
+  std::vector<int> updates_;                         // by part: since versions count
   std::vector<std::vector<std::span<std::byte>>> packed_;  // by part, by call
   int64_t version_ = 1;
 };

@@ -17,6 +17,9 @@ std::optional<TrainingTask> Rounds::next() {
   if (!task) return task;
   task->sequence = sequence_++;
   task->next = rows_behind();
+  const bool trains = task->kind == TaskKind::kTrain;
+  const bool goes_on = trains && task->next.kind == TaskKind::kTrain && task->next.rows > 0;
+  task->ramps = {!std::exchange(under_way_, goes_on), !goes_on};
   return task;
 }
 

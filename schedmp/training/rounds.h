@@ -24,7 +24,8 @@ class Rounds {
   bool judge(double loss);
   bool has_best() const { return lowest_ < std::numeric_limits<double>::infinity(); }
 
-  // Empty: the run is over. The task says which rows are next.
+  // Empty: the run is over. The task says which rows are next, and what is at its ends: between a
+  // step and the next nothing drains.
   std::optional<TrainingTask> next();
 
  private:
@@ -47,6 +48,7 @@ class Rounds {
   int64_t epoch_ = 0;
   int64_t first_ = 0;
   int64_t test_first_ = 0;
+  bool under_way_ = false;  // of a pipeline that goes on: at the end of the last task
   bool evaluating_ = false;
   bool evaluated_ = false;
   bool saved_ = false;

@@ -34,8 +34,7 @@ TrainingWorker::TrainingWorker(const TrainingFactories& factories, runtime::Work
     setting.devices = {workplace.device.kind()};
     partitioner::LowerOptions options = lowering_for(schedule, setting);
     options.in_parallel = false;
-    return Work{partitioner::lower(model_, plan_, options),
-                schedule.rows.at(static_cast<size_t>(workplace.worker))};
+    return Work{partitioner::lower(model_, plan_, options), schedule};
   };
   Work evaluation = work_of(forward_only(pipeline_of(model_, plan_), training_.micro_batches));
   cap_memory(result_bytes(evaluation.parts, plan_, workplace.worker));
@@ -87,9 +86,9 @@ std::shared_ptr<LoadingAhead> TrainingWorker::load_ahead(
   return ahead;
 }
 
-void TrainingWorker::expect_rows(const TrainingTask& task, std::span<const int64_t> rows) {
+void TrainingWorker::expect_rows(const TrainingTask& task, std::span<const int64_t> rows,
+                                 std::span<const int64_t> next) {
   if (train_ahead_ == nullptr && test_ahead_ == nullptr) return;
-  const std::span<const int64_t> next = numbers_of(task.next, next_rows_);
   const auto mine = [&](std::span<const int64_t> all) {
     std::vector<int64_t> some;
     for (const size_t place : executor_->places_read(std::ssize(all))) some.push_back(all[place]);
@@ -140,12 +139,14 @@ const TrainingResult& TrainingWorker::update(const TrainingTask& task) {
   workplace_.trace.enable(task.trace);
   const StepData data{training ? train_.get() : test_.get(),
                       numbers_of({task.kind, task.epoch, task.first, task.rows}, rows_),
+                      numbers_of(task.next, next_rows_),
                       task.sequence,
                       task.step,
                       training,
-                      task.learning_rate};
+                      task.learning_rate,
+                      task.ramps};
   prepare(data.dataset);
-  expect_rows(task, data.rows);
+  expect_rows(task, data.rows, data.next);
   const int64_t begin = runtime::now_ns();
   TrainingResult& result = executor_->run(data);
   if (!job_.results.empty())

@@ -36,7 +36,8 @@ class TrainingWorker {
   // Numbers of rows, in the order of their epoch, in `numbers`.
   std::span<const int64_t> numbers_of(const TaskRows& rows, std::vector<int64_t>& numbers);
   // The task's rows, and behind them the next task's, be it of another epoch or of the tests.
-  void expect_rows(const TrainingTask& task, std::span<const int64_t> rows);
+  void expect_rows(const TrainingTask& task, std::span<const int64_t> rows,
+                   std::span<const int64_t> next);
 
   void measure_memory(const TrainingTask& task, TrainingResult& result) const;
 

@@ -34,6 +34,10 @@ const schedmp::Schedule kTwoWorkers = schedmp::parse_schedule(
     "row 0: 0F0 0B0 0U\nrow 1: 1F0 1B0 1U\n",
     "two");
 
+std::vector<std::vector<Action>> shown_of(const schedmp::Schedule& schedule) {
+  return shown_actions(schedmp::Steps(schedule, {}), schedule.workers());
+}
+
 Span span(const char* name, Kind kind, int32_t row, int64_t begin, int64_t end, uint64_t flow = 0,
           int64_t step = 3) {
   return {name, kind, row, begin * kMs, end * kMs, flow, step};
@@ -77,7 +81,7 @@ TEST(StepSpans, OfAnActionsListsAreOne) {
 }
 
 TEST(StepSpans, OnlyWholeStepsOfAllRowsCount) {
-  const auto shown = shown_actions(kTwoWorkers);
+  const auto shown = shown_of(kTwoWorkers);
   EXPECT_EQ(shown[0].size(), 3U);
   const auto traces = joined(step_of_two());
   EXPECT_EQ(whole_steps(traces, shown, {3}).size(), 1U);
@@ -98,14 +102,14 @@ TEST(StepSpans, TheFirstOfSeveralIsLeftOut) {
       trace.spans.push_back(each);
     }
   }
-  const auto steps = whole_steps(traces, shown_actions(kTwoWorkers), {3, 4});
+  const auto steps = whole_steps(traces, shown_of(kTwoWorkers), {3, 4});
   ASSERT_EQ(steps.size(), 1U);
   EXPECT_EQ(steps[0].step, 4);
 }
 
 TEST(StepSpans, ABusyActionDoesNotWait) {
   const auto traces = joined(step_of_two());
-  const auto shown = shown_actions(kTwoWorkers);
+  const auto shown = shown_of(kTwoWorkers);
   const auto steps = whole_steps(traces, shown, {3});
   const auto rows = measured_rows(steps[0], shown);
   EXPECT_DOUBLE_EQ(rows[0][1].begin, 0.040);
@@ -117,7 +121,7 @@ TEST(StepSpans, ABusyActionDoesNotWait) {
 
 TEST(MeasuredCosts, AreBusySecondsAndWhatAMessageTakes) {
   const auto traces = joined(step_of_two());
-  const auto shown = shown_actions(kTwoWorkers);
+  const auto shown = shown_of(kTwoWorkers);
   const auto steps = whole_steps(traces, shown, {3});
   const schedmp::ActionCosts costs = measured_costs(kTwoWorkers, shown, steps);
   ASSERT_EQ(costs.stages.size(), 2U);
@@ -140,7 +144,7 @@ TEST(MeasuredCosts, AreThoseOfTheLargestMicroBatchAndWhatOthersTookBesideIt) {
        "worker 0",
        {action("0F0", 0, 2), action("0F1", 2, 12), action("0F2", 12, 14), action("0B0", 14, 18),
         action("0B1", 18, 38), action("0B2", 38, 42), action("0U", 42, 47)}}};
-  const auto shown = shown_actions(one);
+  const auto shown = shown_of(one);
   const auto steps = whole_steps(traces, shown, {3});
   ASSERT_EQ(steps.size(), 1U);
   const schedmp::ActionCosts costs =
@@ -155,7 +159,7 @@ TEST(MeasuredCosts, AreThoseOfTheLargestMicroBatchAndWhatOthersTookBesideIt) {
 }
 
 TEST(MeasuredCosts, ClocksThatAreAskewCancelOut) {
-  const auto shown = shown_actions(kTwoWorkers);
+  const auto shown = shown_of(kTwoWorkers);
   const auto transfer = [&](int64_t askew) {
     auto traces = step_of_two();
     traces[0].spans.push_back(span("wait for y", Kind::kWait, TraceRow::kWaits, 40, 45, 2));
@@ -216,11 +220,11 @@ TEST(TracedStep, MissesByWhatIsBusyAndPriced) {
                     {{1, ActionKind::kBackward, 0}, 0.012, 0.020, 0.008},
                     {{1, ActionKind::kUpdate}, 0.020, 0.020, 0}}};
   const auto traces = joined(step_of_two());
-  const auto shown_rows = shown_actions(kTwoWorkers);
+  const auto shown_rows = shown_of(kTwoWorkers);
   const auto steps = whole_steps(traces, shown_rows, {3});
   const TracedStep traced =
       traced_step(kTwoWorkers, partitioner::chain_of_stages(2), shown(timeline).rows,
-                  measured_rows(steps[0], shown_rows), 3);
+                  measured_rows(steps[0], shown_rows), {3});
   EXPECT_DOUBLE_EQ(traced.predicted_seconds, 0.040);
   const auto missed = traced.missed();
   ASSERT_EQ(missed.size(), 4U) << "updates are not priced";

@@ -12,8 +12,8 @@
 #include "schedmp/interpreter.h"
 #include "schedmp/schedules.h"
 #include "schedmp/training/row_order.h"
-#include "schedmp/unfold.h"
 #include "schedmp/versions.h"
+#include "tests/schedmp/one_row.h"
 #include "tests/schedmp/plain_perceptron.h"
 #include "tests/schedmp/trained.h"
 
@@ -26,24 +26,6 @@ using partitioner::Plan;
 using tests::Answer;
 using tests::Case;
 using tests::train;
-
-// All rows in one, in the order in which their actions begin; each worker has one stage, and of a
-// group the first speaks.
-Schedule on_one_worker(const Schedule& schedule) {
-  const Unfolded unfolded = unfold(schedule, partitioner::chain_of_stages(schedule.stages()));
-  std::vector<std::tuple<double, size_t, size_t>> order;
-  for (const std::vector<int>& group : schedule.groups) {
-    const auto worker = static_cast<size_t>(group.front());
-    for (size_t i = 0; i < schedule.rows[worker].size(); ++i)
-      order.emplace_back(unfolded.rows[worker][i].begin, worker, i);
-  }
-  std::sort(order.begin(), order.end());
-  Schedule alone = schedule;
-  alone.groups.assign(schedule.groups.size(), {0});
-  alone.rows.assign(1, {});
-  for (const auto& [begin, worker, i] : order) alone.rows[0].push_back(schedule.rows[worker][i]);
-  return alone;
-}
 
 // So deep that each of three stages has weights.
 constexpr const char* kDeep = "12-64-64-64-64-64-5";
@@ -126,6 +108,39 @@ INSTANTIATE_TEST_SUITE_P(Models, SmallSteps,
                          testing::Combine(testing::Values("12-24-18-10-5", "braided", "filtering"),
                                           testing::Values("momentum", "adam")));
 
+// Steps that go on from one to the next are one long step: bit for bit, with what a step says as
+// part of what that one says. Dropout knows its step, so that it is another there.
+class LongSteps : public testing::TestWithParam<std::tuple<std::string, std::string>> {};
+
+TEST_P(LongSteps, AreStepsThatGoOn) {
+  const auto& [source, name] = GetParam();
+  constexpr int kSteps = 5;
+  Case c{.source = source, .workers = 3, .schedule = name, .batch = 12, .micro_batches = 6};
+  c.steps = kSteps;
+  c.slots = 3;
+  const Answer steps = train(c);
+  c.batch *= kSteps;
+  c.micro_batches *= kSteps;
+  c.steps = 1;
+  const Answer one = train(c);
+  tests::expect_counted_as_predicted(steps);
+  tests::expect_memory_as_predicted(steps);
+  ASSERT_EQ(steps.weights.size(), one.weights.size());
+  for (size_t i = 0; i < one.weights.size(); ++i)
+    EXPECT_TRUE(steps.weights[i].bytes == one.weights[i].bytes) << one.weights[i].name;
+  double loss = 0, squares = 0;
+  for (int step = 0; step < kSteps; ++step) {
+    loss += steps.losses[static_cast<size_t>(step)] / kSteps;
+    squares += std::pow(steps.gradient_norms[static_cast<size_t>(step)], 2);
+  }
+  EXPECT_NEAR(loss, one.losses[0], 1e-6 * loss);
+  EXPECT_NEAR(std::sqrt(squares), one.gradient_norms[0], 1e-9 * std::sqrt(squares));
+}
+
+INSTANTIATE_TEST_SUITE_P(Schedules, LongSteps,
+                         testing::Combine(testing::Values(kDeep, "braided", "filtering"),
+                                          testing::Values("pipedream", "pipedream-2bw", "ampnet")));
+
 TEST(AsynchronousRecomputation, ReadsTheWeightsOfItsForward) {
   Case c{.source = "braided", .micro_batches = 6, .steps = 4, .slots = 3};
   const Schedule kept = step("pipedream", 3, 6);
@@ -171,6 +186,11 @@ std::vector<Action> with_last_named(std::vector<Action> row, int micro_batches) 
   return row;
 }
 
+// A step by itself.
+Schedule as_it_drains(const Schedule& schedule) {
+  return schedule.endless() ? unrolled(schedule, 1) : schedule;
+}
+
 double distance(const std::vector<double>& a, const NamedTensor& b) {
   const auto* data = reinterpret_cast<const float*>(b.bytes.data());
   double most = 0;
@@ -198,16 +218,21 @@ void expect_weights_of_a_plain_loop(Case c) {
                                     [&](const auto& layer) { return layer.stage == stage; }));
   Perceptron synchronous = plain;
   const Schedule alone = on_one_worker(schedule);
-  const std::vector<Action> row = with_last_named(alone.rows[0], schedule.micro_batches);
-  std::vector<Action> at_the_end = row;
-  std::erase_if(at_the_end, [&](const Action& action) {
-    return action.kind == ActionKind::kUpdate && action.micro_batch + 1 < schedule.micro_batches;
-  });
+  const bool goes_on = schedule.endless() && !why_it_drains(schedule);
+  std::vector<std::vector<int64_t>> all;
   for (int64_t first = 0; first < 70; first += 22) {
     const auto rows = micro_batches_of(first, std::min<int64_t>(22, 70 - first), c);
-    plain.run(row, rows);
+    all.insert(all.end(), rows.begin(), rows.end());
+    const std::vector<Action> row =
+        with_last_named(as_it_drains(alone).rows[0], schedule.micro_batches);
+    if (!goes_on) plain.run(row, rows);
+    std::vector<Action> at_the_end = row;
+    std::erase_if(at_the_end, [&](const Action& action) {
+      return action.kind == ActionKind::kUpdate && action.micro_batch + 1 < schedule.micro_batches;
+    });
     synchronous.run(at_the_end, rows);
   }
+  if (goes_on) plain.run(unrolled(alone, 4).rows[0], all);
   double most = 0, apart = 0;
   std::map<std::string, const NamedTensor*> by_name;
   for (const NamedTensor& each : trained.weights) by_name[each.name] = &each;
@@ -239,6 +264,13 @@ TEST_P(PlainLoop, HasTheSameWeightsWhereMicroBatchesVary) {
 
 INSTANTIATE_TEST_SUITE_P(Schedules, PlainLoop,
                          testing::Values("pipedream", "pipedream-2bw", "ampnet", "1f1b"));
+
+// Its first stage is ahead by more micro-batches than a step has.
+TEST(PlainLoops, HasTheWeightsOfStepsThatDrain) {
+  ASSERT_TRUE(why_it_drains(step("pipedream", 4, 2)));
+  expect_weights_of_a_plain_loop(
+      {.workers = 4, .schedule = "pipedream", .batch = 22, .micro_batches = 2});
+}
 
 TEST(PlainLoops, HasTheWeightsOfAnyText) {
   expect_weights_of_a_plain_loop({.batch = 22, .micro_batches = 4, .text = kMixed});

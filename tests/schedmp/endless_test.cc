@@ -202,9 +202,13 @@ TEST(PipeDream2BW, NeedsAsManyMicroBatchesAsAStageIsAhead) {
 
 // ---- steps
 
-TEST(Endless, AStepHasWholePeriodsAndDrains) {
+TEST(Endless, AStepIsAPeriodOfWholePeriods) {
   const Schedule endless = made("pipedream", 2, 2);
-  EXPECT_EQ(step_of(endless, 6), unrolled(endless, 3));
+  const Schedule step = step_of(endless, 6);
+  EXPECT_TRUE(step.endless());
+  EXPECT_EQ(step.micro_batches, 6);
+  for (const int steps : {1, 2, 5})
+    EXPECT_EQ(unrolled(step, steps), unrolled(endless, 3 * steps)) << steps;
   EXPECT_THAT([&] { step_of(endless, 5); },
               testing::ThrowsMessage<Error>(HasSubstr("have 2 micro-batches, which make no step")));
   EXPECT_THAT([&] { step_of(endless, 1 << 24); },
@@ -229,12 +233,6 @@ TEST(Endless, AStepOfABuiltInOneHasAsManyPeriodsAsThereMayBe) {
   EXPECT_THAT([&] { updates_of(7); },
               testing::ThrowsMessage<Error>(HasSubstr("had one update at its end")));
   EXPECT_THAT([&] { updates_of(1); }, testing::ThrowsMessage<Error>(HasSubstr("needs 2")));
-}
-
-TEST(Endless, RunsAsItsStepsAlone) {
-  EXPECT_THAT(why_it_cannot_run(made("pipedream", 2, 2)),
-              testing::Optional(HasSubstr("goes on for ever")));
-  EXPECT_EQ(why_it_cannot_run(step_of(made("pipedream", 2, 2), 4)), std::nullopt);
 }
 
 // What the planner asks: an update for each micro-batch, and versions that wait for gradients.

@@ -159,14 +159,13 @@ class Crew {
       lowering.in_parallel = false;
       return lower(model_, plan_, lowering);
     };
-    Executor executor(model_, plan_, schedmp::Work{lowered(true), schedule_.rows[self]},
-                      schedmp::Work{lowered(false), forwards.rows[self]}, credits_, workplace,
-                      optimizer, 1);
+    Executor executor(model_, plan_, schedmp::Work{lowered(true), schedule_},
+                      schedmp::Work{lowered(false), forwards}, credits_, workplace, optimizer, 1);
     executor.parameters().load(weights);
     const size_t first_wait = world_ ? world_->my_waits() : 0;
     const bool drops = dropped_ && dropped_->worker == worker;
     if (drops) world_->drop_my_wait(first_wait + dropped_->wait);
-    const auto& result = executor.run({&data, rows, 0, 0, true});
+    const auto& result = executor.run({&data, rows, {}, 0, 0, true});
     if (world_) {
       world_->host_reads(executor.report().data(), executor.report().size_bytes());
       step.waits[self] = world_->my_waits() - first_wait;

@@ -96,21 +96,23 @@ class Alone {
     request.micro_batches = schedule.micro_batches;
     request.given_sizes = given_sizes;
     plan_ = std::get<Plan>(partitioner::make_plan(model_, request, *in_flight_of(schedule)));
-    const auto parts = partitioner::lower(model_, plan_);
+    partitioner::LowerOptions lowering = lowering_for(schedule);
+    lowering.in_parallel = false;
+    const auto parts = partitioner::lower(model_, plan_, lowering);
     const Verdict verdict = verify(model_, plan_, parts, schedule, {.slots = 1});
     KERF_CHECK(verdict.ok(), "{}", fmt::join(verdict.problems, "; "));
     ops::OptimizerOptions optimizer;
     optimizer.momentum = 0.9;
     executor_ = std::make_unique<Executor>(
-        model_, plan_, Work{parts, schedule.rows[0]},
+        model_, plan_, Work{parts, schedule},
         Work{partitioner::lower(model_, plan_, {.gradients = false}),
-             forward_only(pipeline_of(model_, plan_), schedule.micro_batches).rows[0]},
+             forward_only(pipeline_of(model_, plan_), schedule.micro_batches)},
         credits_of(verdict, 1), workplace_, optimizer, 1);
     std::iota(rows_.begin(), rows_.end(), 0);
   }
 
-  double step(bool training = true) {
-    const StepData data{&data_, rows_, steps_, steps_, training};
+  double step(bool training = true, const Ramps& ramps = {}) {
+    const StepData data{&data_, rows_, rows_, steps_, steps_, training, 0.01, ramps};
     ++steps_;
     return executor_->run(data).loss;
   }
@@ -265,6 +267,23 @@ TEST(Executor, TrainsWithoutAllocating) {
     }
 }
 
+// The first stage is ahead, versions are kept, and the pipeline goes on from step to step.
+TEST(Executor, GoesOnWithoutAllocating) {
+  const char* const text =
+      "micro-batches 2\nstage 0 on 0\nstage 1 on 0\nprologue 0: 0F0\n"
+      "steady 0: 0F1 1F0 1B0 1U0 0B0 0U0 0F2 1F1 1B1 1U1 0B1 0U1\n";
+  for (const char* name : {"mlp", "lenet5-bn"}) {
+    Alone alone(partitioner::channels_last(partitioner::make_zoo_model(name)), 2,
+                schedule_of(text));
+    alone.step(true, {.fills = true, .drains = false});
+    for (int step = 0; step < 3; ++step) alone.step(true, {.fills = false, .drains = false});
+    const size_t before = tests::allocated_bytes();
+    for (int step = 0; step < 3; ++step) alone.step(true, {.fills = false, .drains = false});
+    EXPECT_EQ(tests::allocated_bytes() - before, 0u) << name;
+    alone.step(true, {.fills = false, .drains = true});
+  }
+}
+
 TEST(Executor, TrainsMicroBatchesThatVaryWithoutAllocating) {
   for (const char* name : {"mlp", "lenet5-bn"}) {
     Alone alone(partitioner::channels_last(partitioner::make_zoo_model(name)), 1,
@@ -296,7 +315,9 @@ TEST(Executor, CountsRowsThroughTheStep) {
   const BadLabels bad;
   std::vector<int64_t> rows(21);
   std::iota(rows.begin(), rows.end(), 0);
-  const auto error = kerf::tests::error_of([&] { alone.executor().run({&bad, rows, 0, 0, true}); });
+  const auto error = kerf::tests::error_of([&] {
+    alone.executor().run({&bad, rows, {}, 0, 0, true});
+  });
   ASSERT_TRUE(error) << "a label beyond the classes was accepted";
   EXPECT_NE(std::string(error->what()).find("17"), std::string::npos) << error->what();
 }

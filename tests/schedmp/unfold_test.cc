@@ -45,10 +45,10 @@ struct Step {
            micro_batch == other.micro_batch;
   }
 };
-using Steps = std::vector<std::vector<Step>>;  // by worker
+using RandomSteps = std::vector<std::vector<Step>>;  // by worker
 
-Steps steps_of(const Schedule& schedule, const StageGraph& graph) {
-  Steps all;
+RandomSteps steps_of(const Schedule& schedule, const StageGraph& graph) {
+  RandomSteps all;
   for (const auto& row : schedule.rows) {
     std::vector<Step>& steps = all.emplace_back();
     for (const Action& action : row) {
@@ -143,7 +143,7 @@ class Oracle {
   }
 
   const Schedule& schedule_;
-  Steps steps_;
+  RandomSteps steps_;
   Buffering buffering_;
 };
 
