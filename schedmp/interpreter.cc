@@ -47,7 +47,7 @@ partitioner::LowerOptions lowering_for(const Schedule& schedule,
     for (const auto& [stage, micro_batch] : recomputed_in(row))
       options.stages[static_cast<size_t>(stage)].recomputes = true;
   if (!schedule.updates_within()) return options;
-  const std::vector<StageVersions> versions = versions_in_run(schedule);
+  const std::vector<StageVersions> versions = versions_of(schedule);
   const int ahead = ahead_of(schedule);
   for (size_t stage = 0; stage < versions.size(); ++stage) {
     options.stages[stage].versions = versions[stage].kept;

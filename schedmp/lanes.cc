@@ -97,8 +97,8 @@ void Lanes::add_ways(const ActionCosts& costs) {
 double Lanes::arrives(const Lane& lane, int member, int micro_batch, double sent) {
   if (lane.local) return sent;
   if (lane.first_way < 0) return sent + transfer_;
-  const bool all = lane.sum || at(micro_batch) >= shares_.size();
-  const double share = all ? 1 : shares_[at(micro_batch)].bytes;
+  const bool all = lane.sum || shares_.empty();
+  const double share = all ? 1 : shares_[at(micro_batch) % shares_.size()].bytes;
   double last = sent;
   for (int receiver = 0; receiver < lane.receivers; ++receiver) {
     const Way& way = ways_[at(lane.first_way + member * lane.receivers + receiver)];

@@ -1,7 +1,6 @@
 #include "schedmp/simulate.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <span>
 #include <utility>
@@ -136,7 +135,7 @@ class Stopwatch : public Machine {
 };
 
 // What a worker does in a step, by its ramps.
-using TimedRows = std::array<std::vector<TimedEvent>, kRamps>;
+using TimedRows = ByRamps<std::vector<TimedEvent>>;
 
 // Of steps that go on, one is told that comes when turns of a long one and a short one show: it
 // takes what it and the one before take on average, and the last drains.
@@ -217,7 +216,7 @@ class Race {
 
   bool advance(size_t worker) {
     Player& player = players_[worker];
-    const auto& row = workers_[worker][number_of(steps_.ramps(player.step, count_))];
+    const auto& row = workers_[worker][steps_.ramps(player.step, count_)];
     if (player.event == row.size()) {
       player.ends.push_back(player.now);
       ++player.step;
@@ -353,7 +352,7 @@ class SimulatedStep : public partitioner::Objective {
 std::optional<Timeline> simulate(const Model& model, const Plan& plan,
                                  const std::vector<Part>& parts, const Schedule& schedule,
                                  const DeviceSpeed& speed) {
-  const Steps steps(schedule, parts);
+  const Steps steps(schedule);
   std::vector<TimedRows> workers(static_cast<size_t>(schedule.workers()));
   for (int worker = 0; worker < schedule.workers(); ++worker) {
     const std::vector<const Part*> mine = parts_of(parts, worker);
@@ -366,7 +365,7 @@ std::optional<Timeline> simulate(const Model& model, const Plan& plan,
           stopwatch.events.push_back({.kind = TimedEvent::Kind::kEnd, .action = run.action});
         },
         [&](const Ramps& ramps) {
-          workers[at(worker)][number_of(ramps)] = std::exchange(stopwatch.events, {});
+          workers[at(worker)][ramps] = std::exchange(stopwatch.events, {});
         });
   }
   return Race(model, plan, speed, steps, workers).take();

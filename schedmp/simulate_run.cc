@@ -72,7 +72,7 @@ class Notes final : public MessageMachine {
 };
 
 // What a worker does in a step, by its ramps.
-using Rows = std::array<std::vector<RunEvent>, kRamps>;
+using Rows = ByRamps<std::vector<RunEvent>>;
 
 Rows rows_of(const std::vector<const Part*>& mine, const Steps& steps, const ActionCosts& costs,
              int worker, int count) {
@@ -88,7 +88,7 @@ Rows rows_of(const std::vector<const Part*>& mine, const Steps& steps, const Act
       },
       [&](const Ramps& ramps) {
         number = 0;
-        rows[number_of(ramps)] = std::exchange(notes.events, {});
+        rows[ramps] = std::exchange(notes.events, {});
       });
   return rows;
 }
@@ -141,7 +141,7 @@ class RunRace {
 
   bool advance(size_t number) {
     Player& player = players_[number];
-    const std::vector<RunEvent>& row = workers_[number][number_of(of_.ramps(player.step, steps_))];
+    const std::vector<RunEvent>& row = workers_[number][of_.ramps(player.step, steps_)];
     if (player.event == row.size()) {
       if (number == 0) ends.push_back(player.now);
       ++player.step;
@@ -217,11 +217,11 @@ SimulatedRun simulate_run(const Plan& plan, const std::vector<Part>& parts,
                           const std::vector<int32_t>& credits, int steps) {
   const ActionCosts steady = costs.without_jitter();
   SimulatedRun run;
-  const Steps of(schedule, parts);
+  const Steps of(schedule);
   std::vector<Rows> workers;
   for (int worker = 0; worker < schedule.workers(); ++worker) {
     workers.push_back(rows_of(parts_of(parts, worker), of, steady, worker, steps));
-    for (const RunEvent& event : workers.back()[number_of(of.ramps(std::min(1, steps - 1), steps))])
+    for (const RunEvent& event : workers.back()[of.ramps(std::min(1, steps - 1), steps)])
       run.busy += event.seconds;
   }
   run.ends = RunRace(plan, workers, of, steady.transfer, credits, steps).ends;

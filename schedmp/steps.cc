@@ -9,7 +9,6 @@
 
 namespace kerf::schedmp {
 
-using partitioner::Instruction;
 using partitioner::InstructionList;
 using partitioner::Part;
 
@@ -52,32 +51,6 @@ std::set<std::pair<int, int>> of_kind(const std::vector<Action>& row, ActionKind
   for (const Action& action : row)
     if (action.kind == kind) found.emplace(action.stage, action.micro_batch % micro_batches);
   return found;
-}
-
-int most_ahead(const Schedule& endless) {
-  int most = endless.micro_batches - 1;
-  for (const auto* section : {&endless.prologue, &endless.rows})
-    for (const std::vector<Action>& row : *section)
-      for (const Action& action : row) most = std::max(most, action.micro_batch);
-  return most + 1 - endless.micro_batches;
-}
-
-// The first stage whose loss a row computes for the next step: where losses are added up there is
-// room for a step's.
-std::optional<std::string> why_the_loss_drains(const Schedule& endless,
-                                               const std::vector<Part>& parts) {
-  const auto is_loss = [](const Instruction& each) {
-    return each.kind == Instruction::Kind::kLoss;
-  };
-  std::set<int> stages;
-  for (const Part& part : parts)
-    if (std::ranges::any_of(part.forward.instructions, is_loss)) stages.insert(part.stage);
-  for (const std::vector<Action>& row : endless.rows)
-    for (const Action& action : row)
-      if (action.micro_batch >= endless.micro_batches && stages.contains(action.stage))
-        return kerf::format("stage {} has the loss, and computes that of the next step",
-                            action.stage);
-  return std::nullopt;
 }
 
 // Writes a row down as lists.
@@ -139,41 +112,50 @@ class Lists {
 
 }  // namespace
 
-std::optional<std::string> why_it_drains(const Schedule& endless) {
-  const int micro_batches = endless.micro_batches;
-  if (const int ahead = most_ahead(endless); ahead > micro_batches)
+std::optional<std::string> why_it_drains(const Schedule& schedule, int loss) {
+  if (!schedule.endless()) return std::nullopt;
+  const int micro_batches = schedule.micro_batches;
+  if (const int ahead = ahead_of(schedule); ahead > micro_batches)
     return kerf::format("a stage is {} ahead, and a step has {}", plural(ahead, "micro-batch"),
                         micro_batches);
-  for (size_t worker = 0; worker < endless.rows.size(); ++worker) {
-    for (const Action& action : endless.rows[worker])
-      if (is_of_updates(action.kind) && action.micro_batch >= micro_batches)
+  for (size_t worker = 0; worker < schedule.rows.size(); ++worker) {
+    for (const Action& action : schedule.rows[worker]) {
+      if (action.micro_batch < micro_batches) continue;
+      if (is_of_updates(action.kind))
         return kerf::format("worker {}: {} updates within a step for the next", worker,
                             to_string(action));
+      // Where losses are added up there is room for a step's.
+      if (action.stage == loss)
+        return kerf::format("stage {} has the loss, and computes that of the next step", loss);
+    }
     for (const ActionKind kind : {ActionKind::kUpdate, ActionKind::kRecompute})
-      if (of_kind(endless.rows[worker], kind, micro_batches) !=
-          of_kind(endless.epilogue[worker], kind, micro_batches))
+      if (of_kind(schedule.rows[worker], kind, micro_batches) !=
+          of_kind(schedule.epilogue[worker], kind, micro_batches))
         return kerf::format("worker {}: {} stands elsewhere in the last period", worker,
                             to_string(kind));
   }
   return std::nullopt;
 }
 
+Schedule as_it_runs(const Schedule& schedule, int loss) {
+  return why_it_drains(schedule, loss) ? unrolled(schedule, 1) : schedule;
+}
+
 int ahead_of(const Schedule& schedule) {
-  return !schedule.endless() || why_it_drains(schedule) ? 0 : most_ahead(schedule);
+  if (!schedule.endless()) return 0;
+  int most = schedule.micro_batches - 1;
+  for (const auto* section : {&schedule.prologue, &schedule.rows})
+    for (const std::vector<Action>& row : *section)
+      for (const Action& action : row) most = std::max(most, action.micro_batch);
+  return most + 1 - schedule.micro_batches;
 }
 
 Schedule in_full_flight(const Schedule& schedule) {
-  if (!schedule.endless()) return schedule;
-  return unrolled(schedule, why_it_drains(schedule) ? 1 : 2);
+  return schedule.endless() ? unrolled(schedule, 2) : schedule;
 }
 
-Steps::Steps(const Schedule& schedule, const std::vector<Part>& parts)
-    : schedule_(&schedule), under_way_(schedule.micro_batches) {
-  if (!schedule.endless()) return;
-  why_ = why_it_drains(schedule);
-  if (!why_) why_ = why_the_loss_drains(schedule, parts);
-  if (!why_) under_way_ += ahead_of(schedule);
-}
+Steps::Steps(const Schedule& schedule)
+    : schedule_(&schedule), under_way_(schedule.micro_batches + ahead_of(schedule)) {}
 
 std::vector<ListRun> Steps::runs(int worker, const Ramps& ramps) const {
   const std::vector<Action> row = row_of(*schedule_, static_cast<size_t>(worker), ramps);

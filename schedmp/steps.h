@@ -29,17 +29,29 @@ struct Ramps {
   bool drains = true;
   bool operator==(const Ramps&) const = default;
 };
-inline constexpr size_t kRamps = 4;
-inline size_t number_of(const Ramps& ramps) {
-  return (ramps.fills ? 1U : 0U) + (ramps.drains ? 2U : 0U);
-}
+// What there is of each kind of step.
+template <class T>
+class ByRamps {
+ public:
+  T& operator[](const Ramps& ramps) { return all_[number(ramps)]; }
+  const T& operator[](const Ramps& ramps) const { return all_[number(ramps)]; }
+
+ private:
+  static size_t number(const Ramps& ramps) {
+    return (ramps.fills ? 1U : 0U) + (ramps.drains ? 2U : 0U);
+  }
+  std::array<T, 4> all_{};
+};
 // Of a step among so many that follow each other.
 inline Ramps ramps_among(int step, int steps) { return {step == 0, step + 1 == steps}; }
 
-// Why the steps of an endless schedule do not follow each other without draining, as its text has
-// it: "a stage is 7 micro-batches ahead, and a step has 4". Empty: they do.
-std::optional<std::string> why_it_drains(const Schedule& endless);
-// Micro-batches of the next step that a step begins; 0 where each drains, or ends.
+// Why the steps of an endless schedule cannot follow each other without draining: "a stage is 7
+// micro-batches ahead, and a step has 4". Empty: they can, or it ends. `loss`: the stage that has
+// it; -1: none is known to.
+std::optional<std::string> why_it_drains(const Schedule& schedule, int loss = -1);
+// What a run has of it: one that drains as a schedule that ends, any other as it is.
+Schedule as_it_runs(const Schedule& schedule, int loss = -1);
+// Micro-batches of the next step that a step begins; 0 of a schedule that ends.
 int ahead_of(const Schedule& schedule);
 // As many steps as have everything in flight that ever is at once, as a schedule that ends.
 Schedule in_full_flight(const Schedule& schedule);
@@ -65,12 +77,12 @@ struct ListRun {
 
 class Steps {
  public:
-  // `parts`: all of a plan that the schedule fits. The schedule outlives this.
-  Steps(const Schedule& schedule, const std::vector<partitioner::Part>& parts);
+  // Of one as it runs, which outlives this.
+  explicit Steps(const Schedule& schedule);
+  explicit Steps(Schedule&&) = delete;
 
-  // Whether the pipeline goes on from step to step; why it does not, of an endless schedule.
-  bool go_on() const { return schedule_->endless() && !why_; }
-  const std::optional<std::string>& why_they_drain() const { return why_; }
+  // Whether the pipeline goes on from step to step.
+  bool go_on() const { return schedule_->endless(); }
   int micro_batches() const { return schedule_->micro_batches; }
   // Micro-batches that have a number at once: a step's, and those of the next that are ahead.
   int under_way() const { return under_way_; }
@@ -81,7 +93,6 @@ class Steps {
 
  private:
   const Schedule* schedule_;
-  std::optional<std::string> why_;
   int under_way_ = 0;
 };
 

@@ -69,7 +69,7 @@ struct ActionCosts {
   std::vector<StageBytes> bytes = {};  // of those stages that it lists
   StageBytes other_bytes = {};         // of all other stages
   // By micro-batch, where they differ: what is said is of the largest. `transfer` is that of all of
-  // them, and room is kept for the largest.
+  // them, and room is kept for the largest. Numbers beyond them are of the next step or period.
   std::vector<MicroBatchShare> shares = {};
 
   ActionCosts without_jitter() const {
@@ -85,8 +85,8 @@ struct ActionCosts {
                                                      : other_bytes;
   }
   MicroBatchShare share_of(int micro_batch) const {
-    const auto number = static_cast<size_t>(std::max(micro_batch, 0));
-    return number < shares.size() ? shares[number] : MicroBatchShare{};
+    if (shares.empty()) return {};
+    return shares[static_cast<size_t>(std::max(micro_batch, 0)) % shares.size()];
   }
   double of(const Action& action) const;
   // As that worker's action of this number in its row.

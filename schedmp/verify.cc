@@ -2,7 +2,6 @@
 #include "schedmp/verify.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <set>
 #include <utility>
@@ -44,7 +43,7 @@ class Recorder : public MessageMachine {
 
 // What a worker does in a step, by its ramps: its rows, run on a machine that does nothing but
 // write down. Where steps go on, one that fills, one between two others, and one that drains.
-using Rehearsal = std::array<std::vector<SlotEvent>, kRamps>;
+using Rehearsal = ByRamps<std::vector<SlotEvent>>;
 
 Rehearsal rehearse(const std::vector<const Part*>& mine, const Steps& steps, int worker) {
   Rehearsal rehearsal;
@@ -57,9 +56,7 @@ Rehearsal rehearse(const std::vector<const Part*>& mine, const Steps& steps, int
           recorder.action = run.action;
           interpreter.run(run);
         },
-        [&](const Ramps& ramps) {
-          rehearsal[number_of(ramps)] = std::exchange(recorder.events, {});
-        });
+        [&](const Ramps& ramps) { rehearsal[ramps] = std::exchange(recorder.events, {}); });
   };
   rehearse_in_turn(1);
   if (steps.go_on()) rehearse_in_turn(3);
@@ -125,7 +122,7 @@ class Play {
     size_t event = 0;
   };
   const std::vector<SlotEvent>& events(size_t worker) const {
-    return workers_[worker][number_of(steps_.ramps(players_[worker].step, count_))];
+    return workers_[worker][steps_.ramps(players_[worker].step, count_)];
   }
   const SlotEvent& current(size_t worker) const { return events(worker)[players_[worker].event]; }
   // Steps in which it does nothing with messages are none.
@@ -284,7 +281,11 @@ Verdict verify(const Model& model, const Plan& plan, const std::vector<Part>& pa
 
   const int64_t samples = plan.largest_micro_batch();
   const bool trains = schedule.trains();
-  const Steps steps(schedule, parts);
+  if (const auto why = why_it_drains(schedule, plan.stage_of(model.loss()))) {
+    verdict.problems.push_back("its steps cannot go on, and it does not drain: " + *why);
+    return verdict;
+  }
+  const Steps steps(schedule);
   std::vector<Rehearsal> workers;
   for (int worker = 0; worker < schedule.workers(); ++worker) {
     const std::vector<const Part*> mine = parts_of(parts, worker);
@@ -296,9 +297,8 @@ Verdict verify(const Model& model, const Plan& plan, const std::vector<Part>& pa
           persistent_bytes(*part, setting.optimizer_states, steps.micro_batches(), trains);
     verdict.persistent_bytes.push_back(persistent);
   }
-  // One step, the two ramps together, and as many as show all that there is between.
-  const int most = steps.proving_steps();
-  std::set<int> counts{1, std::min(2, most), most};
+  // One step by itself, and as many as show all that there is between two.
+  const std::set<int> counts{1, steps.proving_steps()};
   const std::vector<int> nothing(plan.routes.size());
   verdict.held = least_held;
   verdict.held.resize(plan.routes.size());

@@ -33,7 +33,8 @@ std::vector<std::string> check_order(const Schedule& schedule);
 // In how many periods of an endless schedule every way to wait in a circle is found, and every
 // micro-batch that is forgotten, or that stands twice: periods are alike, a circle that is as short
 // as can be comes to each worker once, and a message spans no more than the most that a period is
-// ahead. check_order looks at so many.
+// ahead. And as many that the oldest version is read that an action names. check_order looks at so
+// many.
 int64_t proving_periods(const Schedule& endless);
 // An endless schedule over those, any other as it is.
 Schedule as_it_is_proved(const Schedule& schedule);

@@ -120,13 +120,17 @@ std::vector<std::string> check_rows_and_groups(const Schedule& schedule) {
 
 int64_t proving_periods(const Schedule& endless) {
   int ahead = 0;
+  int oldest = 0;
   int64_t at_work = 0;
   for (size_t worker = 0; worker < endless.rows.size(); ++worker) {
     for (const auto* section : {&endless.prologue, &endless.rows})
-      for (const Action& action : (*section)[worker]) ahead = std::max(ahead, action.micro_batch);
+      for (const Action& action : (*section)[worker]) {
+        ahead = std::max(ahead, action.micro_batch);
+        oldest = std::min(oldest, action.version);
+      }
     at_work += endless.rows[worker].empty() ? 0 : 1;
   }
-  return std::max<int64_t>(1, at_work) * (ahead / endless.micro_batches + 1) + 2;
+  return std::max<int64_t>(1, at_work) * (ahead / endless.micro_batches + 1) + 2 - oldest;
 }
 
 Schedule as_it_is_proved(const Schedule& schedule) {

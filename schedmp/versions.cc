@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "schedmp/steps.h"
 #include "schedmp/verify.h"
 
 namespace kerf::schedmp {
@@ -59,11 +58,6 @@ std::vector<StageVersions> versions_of(const Schedule& schedule) {
     }
   }
   return all;
-}
-
-std::vector<StageVersions> versions_in_run(const Schedule& schedule) {
-  const bool drains = schedule.endless() && why_it_drains(schedule);
-  return versions_of(drains ? unrolled(schedule, 1) : schedule);
 }
 
 }  // namespace kerf::schedmp

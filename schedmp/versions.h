@@ -19,9 +19,6 @@ struct StageVersions {
   bool operator==(const StageVersions&) const = default;
 };
 
-// The same of a run's steps: fewer, where an endless schedule drains at the end of each.
-std::vector<StageVersions> versions_in_run(const Schedule& schedule);
-
 // What a worker has of one stage, as its actions come.
 class StageWeights {
  public:

@@ -160,7 +160,8 @@ class Bench {
     row.micro_batches = micro_batches;
     try {
       const auto pipeline = schedmp::chain_of_shape(row.name, workers);
-      const Schedule schedule = schedmp::make_step(row.name, pipeline, micro_batches);
+      const Schedule schedule =
+          schedmp::as_it_runs(schedmp::make_step(row.name, pipeline, micro_batches));
       if (const auto why = schedmp::why_it_cannot_run(schedule)) row.why_not = *why;
       row.stages = schedule.stages();
       row.in_flight = in_flight(schedule);

@@ -149,6 +149,7 @@ int PlanCommand::run() const {
   }
   // A plan that its schedule cannot run is none.
   const schedmp::Schedule schedule = fitting_schedule_of(asked, planned);
+  note_drains(why_steps_drain(asked, planned));
   Told told{record_of(planned.model, planned.plan, schedule, planned.setting), {}, {}};
   if (run) told.replan = compare_with_run(asked, *run, planned, from_run);
   if (why) told.boundaries = boundaries_of(asked, planned);

@@ -8,6 +8,7 @@
 #include "partitioner/unsound.h"
 #include "runtime/error.h"
 #include "runtime/file.h"
+#include "schedmp/steps.h"
 #include "schedmp/verify.h"
 
 namespace kerf::apps {
@@ -78,11 +79,31 @@ std::unique_ptr<partitioner::InFlight> in_flight_of_plan(const PlanFlags& flags,
   return in_flight_of(flags, schedule);
 }
 
+namespace {
+
+schedmp::Schedule steps_of(const PlanFlags& flags, const Planned& planned) {
+  return find_schedule(flags, flags.schedule.value_or(planned.plan.schedule),
+                       partitioner::pipeline_of(planned.model, planned.plan),
+                       planned.plan.micro_batches);
+}
+
+int stage_of_loss(const Planned& planned) { return planned.plan.stage_of(planned.model.loss()); }
+
+}  // namespace
+
+std::optional<std::string> why_steps_drain(const PlanFlags& flags, const Planned& planned) {
+  return schedmp::why_it_drains(steps_of(flags, planned), stage_of_loss(planned));
+}
+
+void note_drains(const std::optional<std::string>& why) {
+  if (why)
+    fmt::print(stderr, "kerf: note: the pipeline drains at the end of each step: {}\n", *why);
+}
+
 schedmp::Schedule schedule_of(const PlanFlags& flags, const Planned& planned) {
   const std::string& name = flags.schedule.value_or(planned.plan.schedule);
   schedmp::Schedule schedule =
-      find_schedule(flags, name, partitioner::pipeline_of(planned.model, planned.plan),
-                    planned.plan.micro_batches);
+      schedmp::as_it_runs(steps_of(flags, planned), stage_of_loss(planned));
   if (const auto why = schedmp::why_it_cannot_run(schedule))
     throw Error(ErrorCode::kUsage, *why, format("schedule {}", name));
   return schedule;

@@ -49,7 +49,9 @@ std::unique_ptr<partitioner::Objective> step_of(const PlanFlags& flags,
                                                 const partitioner::PlanRequest& request) {
   return schedmp::simulated_step(
       [&](const partitioner::Model& model, const partitioner::Plan& plan) {
-        return find_schedule(flags, request.schedule, pipeline_of(model, plan), plan.micro_batches);
+        return schedmp::as_it_runs(
+            find_schedule(flags, request.schedule, pipeline_of(model, plan), plan.micro_batches),
+            plan.stage_of(model.loss()));
       });
 }
 
@@ -106,7 +108,7 @@ bool wants_more_slots(const PlanFlags& flags, Planned& planned, partitioner::Pla
   if (flags.slots || !is_built_in(request.schedule)) return false;
   const schedmp::Pipeline pipeline = pipeline_of(planned.model, planned.plan);
   const schedmp::Schedule steps = schedmp::in_full_flight(
-      schedmp::make_step(request.schedule, pipeline, request.micro_batches));
+      schedmp::as_it_runs(schedmp::make_step(request.schedule, pipeline, request.micro_batches)));
   const int least = schedmp::smallest_buffer(steps, pipeline.graph);
   if (least <= request.setting.slots) return false;
   require(

@@ -6,9 +6,7 @@
 #include <cmath>
 
 #include "apps/kerf/learning_flags.h"
-#include "apps/kerf/proof.h"
 #include "apps/programs.h"
-#include "schedmp/steps.h"
 #include "schedmp/versions.h"
 
 namespace kerf::apps {
@@ -131,10 +129,8 @@ Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedu
   outcome.same_bits =
       !schedule.any_weight_order && schedule.replicas == 1 && !schedule.updates_within();
   if (schedule.updates_within())
-    for (const schedmp::StageVersions& each : schedmp::versions_in_run(schedule))
+    for (const schedmp::StageVersions& each : schedmp::versions_of(schedule))
       outcome.staleness.push_back(each.staleness);
-  if (kind == RunKind::kTrain && schedule.endless())
-    outcome.drains = schedmp::Steps(schedule, lowered_for(planned, schedule)).why_they_drain();
   std::unique_ptr<Progress> progress;
   schedmp::TrainingObserver observer;
   observer.step = [&](const schedmp::StepRecord& record) { progress->step(record); };
@@ -181,7 +177,6 @@ RunRecord record_of(const Planned& planned, const Outcome& outcome) {
   if (outcome.kind == RunKind::kTrain) record.optimizer = outcome.optimizer;
   if (outcome.kind == RunKind::kTrain) record.same_bits = outcome.same_bits;
   if (outcome.kind == RunKind::kTrain) record.staleness = outcome.staleness;
-  record.drains = outcome.drains;
   record.labels_per_row = outcome.training->labels_per_row();
   record.label_axes = outcome.training->label_axes();
   record.seconds = outcome.driven.loop.seconds;

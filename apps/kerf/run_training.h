@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,8 +29,6 @@ struct Outcome {
   double median_step_seconds = 0;  // likewise
   bool same_bits = true;       // as of every synchronous schedule of one replica whose W goes up
   std::vector<int> staleness;  // by stage, where updates stand within the step; else empty
-  // Why each step of an endless schedule drains; empty where it goes on.
-  std::optional<std::string> drains;
 };
 
 // What a run of that kind asks, as far as plan and flags say.

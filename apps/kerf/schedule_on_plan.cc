@@ -9,7 +9,6 @@
 #include "apps/kerf/proof.h"
 #include "schedmp/schedules.h"
 #include "schedmp/search/plan_costs.h"
-#include "schedmp/steps.h"
 #include "schedmp/versions.h"
 
 namespace kerf::apps {
@@ -73,6 +72,11 @@ Planned plan_of(const ScheduleFlags& flags) {
   return planned_by(of_plan, flags.plan_file);
 }
 
+void take_schedule(const ScheduleFlags& flags, const Planned& planned, ScheduleRecord& record) {
+  record.schedule = as_asked(flags, schedule_of(flags.plan, planned), record.graph);
+  note_drains(why_steps_drain(flags.plan, planned));
+}
+
 // Those that were proved, where there are.
 Parts parts_of(const Planned& planned, const schedmp::Schedule& schedule, Proof& proof) {
   if (!proof.parts.empty()) return std::move(proof.parts);
@@ -94,8 +98,8 @@ ExaminedSchedule examine_on_plan(const ScheduleFlags& flags) {
   if (flags.searches())
     take_found(flags, planned, record);
   else
-    record.schedule = as_asked(flags, schedule_of(flags.plan, planned), record.graph);
-  if (record.schedule.updates_within()) record.versions = schedmp::versions_in_run(record.schedule);
+    take_schedule(flags, planned, record);
+  if (record.schedule.updates_within()) record.versions = schedmp::versions_of(record.schedule);
   record.slots = planned.setting.slots;
   if (!record.found) take_devices(flags.costs, record.schedule.workers(), record.costs);
   check_stages(flags.costs, record.costs, record.schedule.stages());
@@ -108,11 +112,7 @@ ExaminedSchedule examine_on_plan(const ScheduleFlags& flags) {
     take_plan_costs(flags, planned, parts, record.costs);
   take_bytes(flags, planned, parts, record.costs);
   record.costs.shares = schedmp::shares_of(planned.plan);
-  if (!record.schedule.endless()) return examined;
-  if (schedmp::Steps(record.schedule, parts).go_on())
-    show_periods(flags, examined);
-  else
-    record.schedule = schedmp::unrolled(record.schedule, 1);
+  if (record.schedule.endless()) show_periods(flags, examined);
   return examined;
 }
 

@@ -53,7 +53,7 @@ TracedRun::TracedRun(const Planned& planned, const schedmp::Schedule& schedule,
                      const Outcome& outcome)
     : schedule_(schedule),
       parts_(lowered_for(planned, schedule)),
-      steps_(schedule, parts_),
+      steps_(schedule),
       shown_(shown_actions(steps_, schedule.workers())),
       traces_(traces_of(outcome)) {
   join_lists(traces_);

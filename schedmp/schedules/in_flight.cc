@@ -30,7 +30,7 @@ class FlightCount {
       if (static_cast<size_t>(stage) < flights.size())
         ++flights[static_cast<size_t>(stage)].recomputed;
     if (!schedule.updates_within()) return;
-    const std::vector<StageVersions> versions = versions_in_run(schedule);
+    const std::vector<StageVersions> versions = versions_of(schedule);
     const int ahead = ahead_of(schedule);
     for (size_t stage = 0; stage < flights.size(); ++stage) {
       flights[stage].versions = versions[stage].kept;
@@ -93,7 +93,8 @@ class OfRows final : public partitioner::InFlight {
 
   // Of stages that the rows lack: all.
   std::vector<Flight> of(const Pipeline& pipeline, int micro_batches) const override {
-    std::vector<Flight> flights = FlightCount(step_of(schedule_, micro_batches)).flights;
+    std::vector<Flight> flights =
+        FlightCount(as_it_runs(step_of(schedule_, micro_batches))).flights;
     flights.resize(static_cast<size_t>(pipeline.graph.stages()), {micro_batches, micro_batches});
     return flights;
   }
@@ -113,7 +114,7 @@ class OfName final : public partitioner::InFlight {
       : name_(std::move(name)), splits_(splits_weights(name_)), trains_(schedmp::trains(name_)) {}
 
   std::vector<Flight> of(const Pipeline& pipeline, int micro_batches) const override {
-    return FlightCount(make_step(name_, pipeline, micro_batches)).flights;
+    return FlightCount(as_it_runs(make_step(name_, pipeline, micro_batches))).flights;
   }
   bool splits() const override { return splits_; }
   bool trains() const override { return trains_; }

@@ -6,6 +6,7 @@
 #include "runtime/error.h"
 #include "schedmp/schedules.h"
 #include "schedmp/schedules/fitted_rows.h"
+#include "schedmp/steps.h"
 
 namespace kerf::schedmp {
 
@@ -239,7 +240,8 @@ Schedule make_step(const std::string& name, const Pipeline& pipeline, int micro_
 
 Schedule make_schedule(const std::string& name, const partitioner::Model& model,
                        const partitioner::Plan& plan) {
-  return make_step(name, pipeline_of(model, plan), plan.micro_batches);
+  return as_it_runs(make_step(name, pipeline_of(model, plan), plan.micro_batches),
+                    plan.stage_of(model.loss()));
 }
 
 }  // namespace kerf::schedmp

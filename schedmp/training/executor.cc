@@ -66,18 +66,18 @@ class Told {
 
 Executor::Purpose::Purpose(Work given, int worker, Machine& machine)
     : work(std::move(given)),
-      steps(work.schedule, work.parts),
+      steps(work.schedule),
       parts(parts_of(work.parts, worker)),
       arena(parts, region_needs(parts, steps, worker)),
       interpreter(parts, steps, machine) {
   for (const bool fills : {true, false})
     for (const bool drains : {true, false}) {
       if (!steps.go_on() && !(fills && drains)) continue;
-      Row& row = rows[number_of({fills, drains})];
+      Row& row = rows[{fills, drains}];
       row.runs = steps.runs(worker, {fills, drains});
       for (const ListRun& run : row.runs) row.names.push_back(to_string(run.action));
     }
-  for (const ListRun& run : rows[number_of({})].runs) {
+  for (const ListRun& run : rows[Ramps{}].runs) {
     if (run.list != &Part::apply) continue;
     ++updates[run.action.stage];
     takers[run.action.stage].resize(static_cast<size_t>(run.micro_batch) + 1, &run);
@@ -208,22 +208,6 @@ TrainingResult& Executor::run(const StepData& data) {
   return result_;
 }
 
-void Executor::begin_row() {
-  if (!current_->steps.go_on()) data_.ramps = {};
-  row_ = &current_->rows[number_of(data_.ramps)];
-  if (!data_.ramps.fills) return;
-  parameters_.count_versions();
-  for (auto& [stage, weights] : current_->weights) weights.restart();
-}
-
-int Executor::behind(const ListRun& run) {
-  const auto found = current_->weights.find(run.action.stage);
-  const bool at_end = is_of_updates(run.action.kind) && run.list != &Part::apply;
-  if (found == current_->weights.end() || at_end) return 0;
-  const Site site{.micro_batch = run.micro_batch, .step = run.step};
-  return found->second.take(run.action, current_->interpreter.place(site));
-}
-
 void Executor::run_list(size_t index) {
   const std::string& name = row_->names[index];
   action_ = name;
@@ -243,19 +227,6 @@ void Executor::run_list(size_t index) {
     workplace_.activity.enqueued(text, trail_.last(), done);
   else
     workplace_.activity.progress();
-}
-
-int64_t Executor::samples(const Site& site) const {
-  return site.micro_batch < 0 ? 0 : sizes_.size(std::ssize(rows_of(site)), site.micro_batch);
-}
-
-int64_t Executor::first(const Site& site) const {
-  return site.micro_batch < 0 ? 0 : sizes_.first(std::ssize(rows_of(site)), site.micro_batch);
-}
-
-int64_t Executor::rows_between(const Site& site, int micro_batch, int end) const {
-  const auto rows = std::ssize(rows_of(site));
-  return sizes_.first(rows, end) - sizes_.first(rows, micro_batch);
 }
 
 std::byte* Executor::at(const Site& site, const partitioner::Place& place) const {

@@ -8,7 +8,6 @@
 // made there. Used by the compute thread only.
 #pragma once
 
-#include <array>
 #include <map>
 #include <memory>
 #include <optional>
@@ -98,7 +97,7 @@ class Executor final : private Machine {
     };
     Work work;
     Steps steps;
-    std::array<Row, kRamps> rows;                 // of this worker, by ramps
+    ByRamps<Row> rows;                            // of this worker
     std::vector<const partitioner::Part*> parts;  // likewise
     ArenaPlan arena;
     Interpreter interpreter;

@@ -1,5 +1,5 @@
-// What the executor reads of the data set: a part's share of the rows of a micro-batch, by work in
-// the stream.
+// Rows of a step, and what the executor reads of the data set: a part's share of the rows of a
+// micro-batch, by work in the stream.
 #include <algorithm>
 
 #include "runtime/error.h"
@@ -22,6 +22,19 @@ void fetch(const Dataset& data, const partitioner::Value& value, std::span<const
 }
 
 }  // namespace
+
+int64_t Executor::samples(const Site& site) const {
+  return site.micro_batch < 0 ? 0 : sizes_.size(std::ssize(rows_of(site)), site.micro_batch);
+}
+
+int64_t Executor::first(const Site& site) const {
+  return site.micro_batch < 0 ? 0 : sizes_.first(std::ssize(rows_of(site)), site.micro_batch);
+}
+
+int64_t Executor::rows_between(const Site& site, int micro_batch, int end) const {
+  const auto rows = std::ssize(rows_of(site));
+  return sizes_.first(rows, end) - sizes_.first(rows, micro_batch);
+}
 
 std::vector<size_t> Executor::places_read(int64_t rows) const {
   std::vector<bool> mine(static_cast<size_t>(rows));

@@ -1,5 +1,5 @@
-// What the executor does once a step, and what it reports: the step vector, and the updates that it
-// allows.
+// What the executor does once a step, and what it reports: its row and its weights' versions, the
+// step vector, and the updates that it allows.
 
 #include "runtime/error.h"
 #include "runtime/host_work.h"
@@ -12,6 +12,22 @@ using partitioner::LocalCall;
 using partitioner::LocalKind;
 using partitioner::Part;
 using partitioner::StepVector;
+
+void Executor::begin_row() {
+  if (!current_->steps.go_on()) data_.ramps = {};
+  row_ = &current_->rows[data_.ramps];
+  if (!data_.ramps.fills) return;
+  parameters_.count_versions();
+  for (auto& [stage, weights] : current_->weights) weights.restart();
+}
+
+int Executor::behind(const ListRun& run) {
+  const auto found = current_->weights.find(run.action.stage);
+  const bool at_end = is_of_updates(run.action.kind) && run.list != &Part::apply;
+  if (found == current_->weights.end() || at_end) return 0;
+  const Site site{.micro_batch = run.micro_batch, .step = run.step};
+  return found->second.take(run.action, current_->interpreter.place(site));
+}
 
 // The loss's own entry, and that of right answers: of training, of the step vector, where what is
 // not finite is skipped by every update; else of the report.

@@ -14,6 +14,9 @@ using runtime::Clock;
 
 namespace {
 
+// Of a message.
+constexpr std::string_view kOfTheNext = " of the next step";
+
 // How long one call to the transport may block; the waiting itself has no limit here, because the
 // scheduler watches over progress and interrupts the endpoint.
 constexpr auto kPatience = std::chrono::seconds(1);
@@ -105,18 +108,22 @@ runtime::Tag Mailbox::tag_of(int index, const Site& site) const {
 
 std::string Mailbox::name_of(int index, const Site& site) const {
   const std::string name = partitioner::name_of(model_, route(index));
-  return site.micro_batch < 0 ? name : kerf::format("{} of micro-batch {}", name, site.micro_batch);
+  if (site.micro_batch < 0) return name;
+  return kerf::format("{} of micro-batch {}{}", name, site.micro_batch,
+                      site.step > 0 ? kOfTheNext : "");
 }
 
 // In memory that is kept: waiting is a part of a steady step.
-const std::string& Mailbox::say(std::string_view before, int index, int micro_batch) {
+const std::string& Mailbox::say(std::string_view before, int index, const Site& site) {
   said_.assign(before);
   said_ += names_[static_cast<size_t>(index)];
-  if (micro_batch < 0) return said_;
+  if (site.micro_batch < 0) return said_;
   std::array<char, 16> digits{};
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), micro_batch).ptr;
+  const auto end =
+      std::to_chars(digits.data(), digits.data() + digits.size(), site.micro_batch).ptr;
   said_ += " of micro-batch ";
   said_.append(digits.data(), end);
+  if (site.step > 0) said_ += kOfTheNext;
   return said_;
 }
 
@@ -159,8 +166,7 @@ runtime::Slot Mailbox::acquire(int index, const Site& site, size_t bytes) {
   const int lane = lanes_[static_cast<size_t>(index)];
   runtime::SendChannel& channel = workplace_.endpoint.sender(peer);
   if (auto slot = channel.acquire(lane, bytes, Clock::now())) return *slot;
-  const Waiting waiting(workplace_, say("a free slot for ", index, site.micro_batch), peer,
-                        waited_ns_);
+  const Waiting waiting(workplace_, say("a free slot for ", index, site), peer, waited_ns_);
   while (true)
     if (auto slot = channel.acquire(lane, bytes, runtime::after(kPatience))) return *slot;
 }
@@ -224,7 +230,7 @@ runtime::View Mailbox::await(int index, const Site& site) {
       view = channel.receive(Clock::now());
       continue;
     }
-    if (!waiting) waiting.emplace(workplace_, say("", index, site.micro_batch), peer, waited_ns_);
+    if (!waiting) waiting.emplace(workplace_, say("", index, site), peer, waited_ns_);
     view = channel.receive(runtime::after(kPatience));
   }
 }

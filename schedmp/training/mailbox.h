@@ -74,7 +74,7 @@ class Mailbox {
   runtime::Slot acquire_own(int route, size_t bytes);
   runtime::View take_own(int route, const runtime::Tag& tag);
   runtime::View await(int route, const Site& site);
-  const std::string& say(std::string_view before, int route, int micro_batch);
+  const std::string& say(std::string_view before, int route, const Site& site);
 
   const partitioner::Model& model_;
   const partitioner::Plan& plan_;

@@ -35,7 +35,7 @@ const schedmp::Schedule kTwoWorkers = schedmp::parse_schedule(
     "two");
 
 std::vector<std::vector<Action>> shown_of(const schedmp::Schedule& schedule) {
-  return shown_actions(schedmp::Steps(schedule, {}), schedule.workers());
+  return shown_actions(schedmp::Steps(schedule), schedule.workers());
 }
 
 Span span(const char* name, Kind kind, int32_t row, int64_t begin, int64_t end, uint64_t flow = 0,

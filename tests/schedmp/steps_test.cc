@@ -16,6 +16,7 @@
 #include "schedmp/training/lanes.h"
 #include "schedmp/training/rounds.h"
 #include "schedmp/verify.h"
+#include "schedmp/versions.h"
 #include "tests/schedmp/layers.h"
 #include "tests/schedmp/named_schedules.h"
 
@@ -53,7 +54,7 @@ std::string row_text(const std::vector<ListRun>& runs) {
 
 TEST(Steps, FillGoOnAndDrain) {
   const Schedule schedule = made("pipedream", 2, 2);
-  const Steps steps(schedule, {});
+  const Steps steps(schedule);
   ASSERT_TRUE(steps.go_on());
   EXPECT_EQ(steps.under_way(), 3);
   EXPECT_EQ(row_text(steps.runs(0, kFills)), "0F0 0F1 0B0 0U0 0F2 0B1 0U1");
@@ -70,7 +71,7 @@ TEST(Steps, FillGoOnAndDrain) {
 // Nobody waits for what a step came to: it is concluded at its end and heard of at the next one's.
 TEST(Steps, AreHeardOfAStepLater) {
   const Schedule schedule = made("pipedream", 2, 2);
-  const Steps steps(schedule, {});
+  const Steps steps(schedule);
   const auto ends = [&](const Ramps& ramps) {
     std::string text;
     for (const ListRun& run : steps.runs(1, ramps)) {
@@ -96,7 +97,7 @@ TEST(Steps, AreTheUnrolledText) {
       for (const int micro_batches : {6, 8})
         for (const int count : {1, 2, 5}) {
           const Schedule step = make_step(name, chain_of_shape(name, workers), micro_batches);
-          const Steps steps(step, {});
+          const Steps steps(step);
           ASSERT_TRUE(steps.go_on());
           const Schedule whole = unrolled(step, count);
           for (int worker = 0; worker < workers; ++worker) {
@@ -114,13 +115,29 @@ TEST(Steps, AreTheUnrolledText) {
 
 TEST(Steps, OfAScheduleThatEndsAreAllAlike) {
   const Schedule schedule = made("zb-h1", 3, 4);
-  const Steps steps(schedule, {});
+  const Steps steps(schedule);
   EXPECT_FALSE(steps.go_on());
-  EXPECT_EQ(steps.why_they_drain(), std::nullopt);
+  EXPECT_EQ(why_it_drains(schedule), std::nullopt);
   EXPECT_EQ(steps.under_way(), 4);
   EXPECT_EQ(steps.ramps(3, 9), Ramps{});
   EXPECT_EQ(steps.proving_steps(), 1);
 }
+
+struct Planned {
+  Planned(Schedule of, int slots)
+      : schedule(std::move(of)),
+        model(layers(schedule.stages())),
+        setting({.slots = slots, .optimizer_states = 0}),
+        plan(plan_of_layers(model, schedule, setting)),
+        parts(lower(model, plan, lowering_for(schedule))) {}
+  Verdict verdict() const { return verify(model, plan, parts, schedule, setting); }
+
+  Schedule schedule;
+  partitioner::Model model;
+  partitioner::Setting setting;
+  partitioner::Plan plan;
+  std::vector<Part> parts;
+};
 
 // ---- what drains at each step's end
 
@@ -129,7 +146,7 @@ TEST(StepsThatDrain, AreAheadByMoreThanAStep) {
   EXPECT_THAT(why_it_drains(schedule),
               Optional(HasSubstr("a stage is 3 micro-batches ahead, and a step has 2")));
   EXPECT_EQ(why_it_drains(step_of(schedule, 4)), std::nullopt);
-  EXPECT_EQ(Steps(schedule, {}).under_way(), 2);
+  EXPECT_EQ(as_it_runs(schedule), unrolled(schedule, 1));
 }
 
 TEST(StepsThatDrain, UpdateForTheNext) {
@@ -159,29 +176,15 @@ TEST(StepsThatDrain, ComputeTheLossOfTheNext) {
       "prologue 0: 0F0 0F1\nsteady 0: 0F2 0B0 0U0 0F3 0B1 0U1\nprologue 1: 1F0\n"
       "steady 1: 1F1 1B0 1U0 1F2 1B1 1U1\n");
   EXPECT_EQ(why_it_drains(schedule), std::nullopt);
-  const partitioner::Model model = layers(2);
-  const partitioner::Plan plan = plan_of_layers(model, schedule, {});
-  const Steps steps(schedule, lower(model, plan, lowering_for(schedule)));
-  EXPECT_THAT(steps.why_they_drain(), Optional(HasSubstr("stage 1 has the loss")));
+  EXPECT_EQ(why_it_drains(schedule, 0), "stage 0 has the loss, and computes that of the next step");
+  EXPECT_THAT(why_it_drains(schedule, 1), Optional(HasSubstr("stage 1 has the loss")));
+  EXPECT_EQ(as_it_runs(schedule), schedule);
+  EXPECT_EQ(as_it_runs(schedule, 1), unrolled(schedule, 1));
+  EXPECT_THAT(Planned(schedule, 2).verdict().problems,
+              ElementsAre(HasSubstr("its steps cannot go on, and it does not drain: stage 1")));
 }
 
 // ---- what going on costs, and needs
-
-struct Planned {
-  Planned(Schedule of, int slots)
-      : schedule(std::move(of)),
-        model(layers(schedule.stages())),
-        setting({.slots = slots, .optimizer_states = 0}),
-        plan(plan_of_layers(model, schedule, setting)),
-        parts(lower(model, plan, lowering_for(schedule))) {}
-  Verdict verdict() const { return verify(model, plan, parts, schedule, setting); }
-
-  Schedule schedule;
-  partitioner::Model model;
-  partitioner::Setting setting;
-  partitioner::Plan plan;
-  std::vector<Part> parts;
-};
 
 TEST(StepsThatGoOn, LeaveNobodyIdle) {
   for (const char* name : {"pipedream", "pipedream-2bw", "ampnet"})
@@ -215,7 +218,7 @@ TEST(StepsThatGoOn, TakeWhatTheSlowestStageDoes) {
   const double most = *std::ranges::max_element(timeline->busy);
   EXPECT_GT(most, 0);
   EXPECT_DOUBLE_EQ(timeline->step_seconds, most);
-  const Steps steps(planned.schedule, planned.parts);
+  const Steps steps(planned.schedule);
   for (int worker = 0; worker < 3; ++worker) {
     const auto& row = timeline->rows[static_cast<size_t>(worker)];
     const std::vector<ListRun> runs = steps.runs(worker, kBetween);
@@ -244,7 +247,7 @@ TEST(StepsThatGoOn, AreProvedOneBehindTheOther) {
 // the number of steps.
 TEST(StepsThatGoOn, HoldWhatIsAhead) {
   const Planned planned(make_step("pipedream", chain_of_shape("pipedream", 3), 6), 3);
-  const Steps steps(planned.schedule, planned.parts);
+  const Steps steps(planned.schedule);
   for (int worker = 0; worker < 3; ++worker) {
     const RegionUse use = region_use(parts_of(planned.parts, worker), steps, worker);
     int64_t taken = 0;
@@ -252,6 +255,13 @@ TEST(StepsThatGoOn, HoldWhatIsAhead) {
     EXPECT_EQ(taken, 0) << "a step between two others leaves as much as it found";
     EXPECT_EQ(use.before, (use.room / (3 - worker)) * (2 - worker)) << worker;
   }
+}
+
+// The oldest version that is read is found, however many steps ago it was the newest.
+TEST(StepsThatGoOn, KeepTheVersionsThatAreNamed) {
+  const std::string rows = "steady 0: 0F0@-7 0B0 0U0\nprologue 1:\nsteady 1: 1F0 1B0 1U0\n";
+  EXPECT_THAT(versions_of(two_workers("prologue 0:\n" + rows, 1)),
+              ElementsAre(StageVersions{8, 7}, StageVersions{1, 0}));
 }
 
 // ---- rounds
