@@ -122,10 +122,9 @@ Schedule unrolled(const Schedule& endless, int periods) {
 }
 
 std::vector<std::vector<Action>> last_period(const Schedule& endless) {
-  std::vector<std::vector<Action>> rows = endless.rows;
-  for (std::vector<Action>& row : rows)
-    std::erase_if(
-        row, [&](const Action& action) { return action.micro_batch >= endless.micro_batches; });
+  std::vector<std::vector<Action>> rows(endless.rows.size());
+  for (size_t worker = 0; worker < rows.size(); ++worker)
+    add_later(endless.rows[worker], 0, endless.micro_batches, rows[worker]);
   return rows;
 }
 

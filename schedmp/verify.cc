@@ -257,6 +257,36 @@ int first_true(int low, int high, const Holds& holds) {
   return low;
 }
 
+// Of steps one behind the other: what routes hold (at least what they are said to), the smallest
+// safe number of slots, and whether those that there are do.
+void prove_messages(const Model& model, const Plan& plan, const std::vector<Rehearsal>& workers,
+                    const Steps& steps, int slots, Verdict& verdict) {
+  // One step by itself, and as many as show all that there is between two.
+  const std::set<int> counts{1, steps.proving_steps()};
+  const std::vector<int> nothing(plan.routes.size());
+  for (const int count : counts) {
+    const Play play(model, plan, workers, steps, count, nothing, kUnlimited);
+    for (size_t route = 0; route < verdict.held.size(); ++route)
+      verdict.held[route] = std::max(verdict.held[route], play.held_at_most()[route]);
+  }
+  const auto safe = [&](int k) {
+    return std::ranges::all_of(counts, [&](int count) {
+      return Play(model, plan, workers, steps, count, verdict.held, k).finished();
+    });
+  };
+  const int all = steps.under_way();
+  if (safe(all)) verdict.smallest_safe_slots = first_true(0, all, safe);
+  for (const int count : counts) {
+    Play play(model, plan, workers, steps, count, verdict.held, slots);
+    if (play.finished()) continue;
+    verdict.problems.push_back(play.explain() +
+                               (verdict.smallest_safe_slots > 0
+                                    ? kerf::format("; {} would do", verdict.smallest_safe_slots)
+                                    : std::string()));
+    return;
+  }
+}
+
 }  // namespace
 
 std::string above_cap(const std::vector<int64_t>& peak_bytes, int64_t cap) {
@@ -297,32 +327,9 @@ Verdict verify(const Model& model, const Plan& plan, const std::vector<Part>& pa
           persistent_bytes(*part, setting.optimizer_states, steps.micro_batches(), trains);
     verdict.persistent_bytes.push_back(persistent);
   }
-  // One step by itself, and as many as show all that there is between two.
-  const std::set<int> counts{1, steps.proving_steps()};
-  const std::vector<int> nothing(plan.routes.size());
   verdict.held = least_held;
   verdict.held.resize(plan.routes.size());
-  for (const int count : counts) {
-    const Play play(model, plan, workers, steps, count, nothing, kUnlimited);
-    for (size_t route = 0; route < verdict.held.size(); ++route)
-      verdict.held[route] = std::max(verdict.held[route], play.held_at_most()[route]);
-  }
-  const auto safe = [&](int k) {
-    return std::ranges::all_of(counts, [&](int count) {
-      return Play(model, plan, workers, steps, count, verdict.held, k).finished();
-    });
-  };
-  const int all = steps.under_way();
-  if (safe(all)) verdict.smallest_safe_slots = first_true(0, all, safe);
-  for (const int count : counts) {
-    Play play(model, plan, workers, steps, count, verdict.held, setting.slots);
-    if (play.finished()) continue;
-    verdict.problems.push_back(play.explain() +
-                               (verdict.smallest_safe_slots > 0
-                                    ? kerf::format("; {} would do", verdict.smallest_safe_slots)
-                                    : std::string()));
-    break;
-  }
+  prove_messages(model, plan, workers, steps, setting.slots, verdict);
 
   verdict.peak_bytes = slot_bytes(model, plan, verdict.held, setting, samples);
   for (size_t worker = 0; worker < verdict.peak_bytes.size(); ++worker)

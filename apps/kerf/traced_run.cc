@@ -82,7 +82,7 @@ void TracedRun::measure(const Planned& planned, const Outcome& outcome,
   for (const StepSpans& each : steps)
     draw_memory(traces_, memory, predicted.place, "memory", measured_rows(each, shown_),
                 each.begin_ns());
-  const StepSpans& median = steps[median_step(steps, shown_)];
+  const StepSpans& median = steps[median_step(steps, shown_, steps_.go_on())];
   if (schedule_.actions() <= kMostKept)
     step_ = traced_step(schedule_, partitioner::stage_graph_of(planned.model, plan), predicted.rows,
                         measured_rows(median, shown_), {median.step, steps_.go_on()});

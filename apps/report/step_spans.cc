@@ -132,18 +132,20 @@ std::vector<std::vector<Moment>> measured_rows(const StepSpans& step,
   return rows;
 }
 
-double seconds_of(const std::vector<std::vector<Moment>>& rows) {
-  double end = 0;
+double seconds_of(const std::vector<std::vector<Moment>>& rows, bool goes_on) {
+  double most = 0;
   for (const auto& row : rows)
     for (const Moment& each : row)
-      if (each.action.micro_batch >= 0) end = std::max(end, each.end);
-  return end;
+      if (each.action.micro_batch >= 0)
+        most = std::max(most, each.end - (goes_on ? row.front().begin : 0));
+  return most;
 }
 
 size_t median_step(const std::vector<StepSpans>& steps,
-                   const std::vector<std::vector<Action>>& shown) {
+                   const std::vector<std::vector<Action>>& shown, bool goes_on) {
   std::vector<double> seconds;
-  for (const StepSpans& step : steps) seconds.push_back(seconds_of(measured_rows(step, shown)));
+  for (const StepSpans& step : steps)
+    seconds.push_back(seconds_of(measured_rows(step, shown), goes_on));
   std::vector<size_t> order(steps.size());
   std::iota(order.begin(), order.end(), size_t{0});
   const auto middle = order.begin() + static_cast<std::ptrdiff_t>((order.size() - 1) / 2);

@@ -45,10 +45,11 @@ std::vector<StepSpans> whole_steps(std::span<const runtime::WorkerTrace> traces,
 std::vector<std::vector<schedmp::Moment>> measured_rows(
     const StepSpans& step, const std::vector<std::vector<schedmp::Action>>& shown);
 
-// Until the last action of a micro-batch ends.
-double seconds_of(const std::vector<std::vector<schedmp::Moment>>& rows);
+// Until the last action of a micro-batch ends. Of a step that goes on, whose rows begin and end one
+// after the other among those of its neighbours, of the worker that takes longest.
+double seconds_of(const std::vector<std::vector<schedmp::Moment>>& rows, bool goes_on);
 // Of several steps, the one that took the median time.
 size_t median_step(const std::vector<StepSpans>& steps,
-                   const std::vector<std::vector<schedmp::Action>>& shown);
+                   const std::vector<std::vector<schedmp::Action>>& shown, bool goes_on);
 
 }  // namespace kerf::apps

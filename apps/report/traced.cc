@@ -67,7 +67,10 @@ ShownTimeline shown(const schedmp::Timeline& timeline) {
 
 TracedStep traced_step(const schedmp::Schedule& schedule, const partitioner::StageGraph& graph,
                        const Rows& predicted, const Rows& measured, const StepKind& of_step) {
-  TracedStep traced{of_step.step, seconds_of(predicted), seconds_of(measured), {}};
+  TracedStep traced{of_step.step,
+                    seconds_of(predicted, of_step.goes_on),
+                    seconds_of(measured, of_step.goes_on),
+                    {}};
   const auto predicted_idle = idle_times(schedule, graph, predicted, of_step.goes_on);
   const auto measured_idle = idle_times(schedule, graph, measured, of_step.goes_on);
   for (size_t worker = 0; worker < predicted.size(); ++worker) {

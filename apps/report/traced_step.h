@@ -52,7 +52,7 @@ struct TracedStep {
   };
 
   int64_t step = 0;  // from 0: of those that were traced whole, the one that took the median time
-  // Until the last action of a micro-batch ends.
+  // Until the last action of a micro-batch ends; of a step that goes on, in the longest row.
   double predicted_seconds = 0;
   double measured_seconds = 0;
   std::vector<Worker> workers;

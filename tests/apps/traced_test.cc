@@ -116,7 +116,7 @@ TEST(StepSpans, ABusyActionDoesNotWait) {
   EXPECT_DOUBLE_EQ(rows[0][1].end, 0.060);
   EXPECT_DOUBLE_EQ(rows[0][1].busy, 0.015);
   EXPECT_DOUBLE_EQ(rows[1][0].busy, 0.005) << "what it waited for before is not its time";
-  EXPECT_DOUBLE_EQ(seconds_of(rows), 0.060) << "updates come after";
+  EXPECT_DOUBLE_EQ(seconds_of(rows, false), 0.060) << "updates come after";
 }
 
 TEST(MeasuredCosts, AreBusySecondsAndWhatAMessageTakes) {
@@ -243,6 +243,28 @@ TEST(TracedStep, MissesByWhatIsBusyAndPriced) {
   }
   EXPECT_NEAR(traced.workers[0].measured.within, 0.005, 1e-12);
   EXPECT_NEAR(traced.workers[1].measured.fill, 0.015, 1e-12);
+}
+
+// Rows of a step that goes on are its own, whenever the others' begin: nobody fills or drains, and
+// the longest row is what a step takes.
+TEST(TracedStep, ThatGoesOnIsItsLongestRow) {
+  const schedmp::Schedule schedule = schedmp::parse_schedule(
+      "kerf-schedule 1\nname two\nworkers 2\nmicro-batches 1\nstage 0 on 0\nstage 1 on 1\n"
+      "prologue 0: 0F0\nsteady 0: 0F1 0B0 0U0\nprologue 1:\nsteady 1: 1F0 1B0 1U0\n",
+      "two");
+  const std::vector<std::vector<schedmp::Moment>> rows = {
+      {{{0, ActionKind::kForward, 1}, 0.010, 0.020, 0.010},
+       {{0, ActionKind::kBackward, 0}, 0.025, 0.040, 0.015},
+       {{0, ActionKind::kUpdate, 0}, 0.040, 0.041, 0.001}},
+      {{{1, ActionKind::kForward, 0}, 0.000, 0.008, 0.008},
+       {{1, ActionKind::kBackward, 0}, 0.008, 0.024, 0.016},
+       {{1, ActionKind::kUpdate, 0}, 0.024, 0.026, 0.002}}};
+  const TracedStep traced =
+      traced_step(schedule, partitioner::chain_of_stages(2), rows, rows, {7, true});
+  EXPECT_EQ(traced.step, 7);
+  EXPECT_DOUBLE_EQ(traced.measured_seconds, 0.031) << "of worker 0, not the 41 of both";
+  EXPECT_DOUBLE_EQ(traced.workers[0].measured.total(), 0.005);
+  EXPECT_DOUBLE_EQ(traced.workers[1].measured.total(), 0);
 }
 
 TEST(LossPicture, HasGapsWhereALossIsNotFinite) {
