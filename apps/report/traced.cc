@@ -35,11 +35,12 @@ std::vector<TracedStep::Idle> idle_times(const schedmp::Schedule& schedule,
     }
   }
   std::vector<TracedStep::Idle> all;
-  const std::vector<schedmp::Idle> idle = schedmp::idle_of(shown, graph, unfolded);
+  const std::vector<schedmp::Idle> idle =
+      goes_on ? schedmp::idle_of_period(shown, schedule.micro_batches, graph, unfolded)
+              : schedmp::idle_of(shown, graph, unfolded);
   for (size_t worker = 0; worker < idle.size(); ++worker)
-    all.push_back({goes_on ? 0 : idle[worker].fill, idle[worker].dependency,
-                   idle[worker].communication, idle[worker].imbalance, within[worker],
-                   goes_on ? 0 : idle[worker].drain});
+    all.push_back({idle[worker].fill, idle[worker].dependency, idle[worker].communication,
+                   idle[worker].imbalance, within[worker], idle[worker].drain});
   return all;
 }
 

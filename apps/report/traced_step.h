@@ -25,8 +25,8 @@ struct TracedStep {
     Times predicted;
     Times measured;
   };
-  // Seconds that a worker does nothing until the last action of a micro-batch ends. Of a step that
-  // follows another and goes on into the next, its ramps are theirs, and 0.
+  // Seconds that a worker does nothing until the last action of a micro-batch ends; of a step that
+  // goes on, until it begins the next.
   struct Idle {
     double fill = 0;           // before its first action
     double dependency = 0;     // for what others have yet to compute

@@ -264,7 +264,7 @@ TEST(TracedStep, ThatGoesOnIsItsLongestRow) {
   EXPECT_EQ(traced.step, 7);
   EXPECT_DOUBLE_EQ(traced.measured_seconds, 0.031) << "of worker 0, not the 41 of both";
   EXPECT_DOUBLE_EQ(traced.workers[0].measured.total(), 0.005);
-  EXPECT_DOUBLE_EQ(traced.workers[1].measured.total(), 0);
+  EXPECT_DOUBLE_EQ(traced.workers[1].measured.total(), 0.005) << "before the next step's";
 }
 
 TEST(LossPicture, HasGapsWhereALossIsNotFinite) {

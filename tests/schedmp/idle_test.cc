@@ -61,6 +61,28 @@ TEST(Idle, AddsUpToTheBubble) {
     }
 }
 
+// Once in 20: worker 0 is busy from 0 to 20, worker 1 from 11 to 17. What 1F0 needs was computed by
+// 0F0, which stands in the row before as 0F2 does in this: by 10 - 20. So 1F0 waits for what was
+// under way from -3, where the row before ended, to 11; 1B0 for nothing.
+TEST(Idle, OfAStepThatGoesOnIsUntilTheNext) {
+  const Schedule rows = parse_schedule(
+      "kerf-schedule 1\nname x\nworkers 2\nmicro-batches 2\nstage 0 on 0\nstage 1 on 1\n"
+      "row 0: 0F1 0B0\nrow 1: 1F0 1B0\n",
+      "test");
+  const Unfolded unfolded{{{{0, 10}, {10, 20}}, {{11, 13}, {14, 17}}}, {}};
+  const std::vector<Idle> idle = idle_of_period(rows, 1, chain_of_stages(2), unfolded);
+  EXPECT_DOUBLE_EQ(idle[0].total(), 0);
+  EXPECT_DOUBLE_EQ(idle[1].fill, 0);
+  EXPECT_DOUBLE_EQ(idle[1].drain, 0);
+  EXPECT_DOUBLE_EQ(idle[1].communication, 15);
+  EXPECT_DOUBLE_EQ(idle[1].dependency + idle[1].imbalance, 0);
+
+  const Unfolded late{{{{0, 18}, {18, 20}}, {{11, 13}, {14, 17}}}, {}};
+  const std::vector<Idle> waits = idle_of_period(rows, 1, chain_of_stages(2), late);
+  EXPECT_DOUBLE_EQ(waits[1].imbalance, 1) << "computed by -2, waited for from -3";
+  EXPECT_DOUBLE_EQ(waits[1].communication, 14);
+}
+
 TEST(Speeds, DivideWhatActionsTake) {
   const Schedule schedule = gpipe(chain_of({{0}, {1}}), 3);
   const auto makespan = [&](const std::vector<double>& speeds) {
