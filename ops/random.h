@@ -32,6 +32,7 @@ struct RandomKey {
 // Purposes that are no nodes: the parameter's number is added to the first.
 inline constexpr uint32_t kParameterPurpose = 0x80000000U;
 inline constexpr uint32_t kPermutationPurpose = 0x7fffffffU;
+inline constexpr uint32_t kSamplingPurpose = 0x7ffffffeU;  // draws by priority
 
 RandomStream stream_of(const RandomKey& key);
 
