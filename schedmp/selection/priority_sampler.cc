@@ -4,15 +4,10 @@
 #include <cmath>
 
 #include "runtime/error.h"
+#include "schedmp/selection/variables.h"
 
 namespace kerf::schedmp {
 namespace {
-
-int64_t checked(int64_t variables) {
-  if (variables < 1 || variables > int64_t{1} << 32)
-    throw Error(ErrorCode::kUsage, format("{} variables; there must be 1 to 2^32", variables));
-  return variables;
-}
 
 // Uniform in [0, 1) with 53 bits.
 double share_of(const ops::Words& words) {
@@ -25,7 +20,7 @@ double share_of(const ops::Words& words) {
 PrioritySampler::PrioritySampler(int64_t variables, uint64_t seed, double floor)
     : floor_(floor),
       stream_(ops::stream_of({seed, ops::kSamplingPurpose})),
-      first_pass_(ops::permutation(checked(variables), seed, 0)),
+      first_pass_(ops::permutation(checked_variables(variables), seed, 0)),
       magnitudes_(variables),
       under_way_(first_pass_.size()) {
   if (!(floor > 0 && floor <= 1))

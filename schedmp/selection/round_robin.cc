@@ -1,12 +1,12 @@
 #include "schedmp/selection/round_robin.h"
 
 #include "runtime/error.h"
+#include "schedmp/selection/variables.h"
 
 namespace kerf::schedmp {
 
-RoundRobin::RoundRobin(int64_t variables, int64_t size) : variables_(variables), size_(size) {
-  if (variables < 1 || variables > int64_t{1} << 32)
-    throw Error(ErrorCode::kUsage, format("{} variables; there must be 1 to 2^32", variables));
+RoundRobin::RoundRobin(int64_t variables, int64_t size)
+    : variables_(checked_variables(variables)), size_(size) {
   if (size < 1 || size > variables)
     throw Error(ErrorCode::kUsage,
                 format("a set of {} of {} variables; take 1 to {}", size, variables, variables));

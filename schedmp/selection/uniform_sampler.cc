@@ -2,13 +2,12 @@
 
 #include "ops/random.h"
 #include "runtime/error.h"
+#include "schedmp/selection/variables.h"
 
 namespace kerf::schedmp {
 
 UniformSampler::UniformSampler(int64_t variables, uint64_t seed) : seed_(seed) {
-  if (variables < 1 || variables > int64_t{1} << 32)
-    throw Error(ErrorCode::kUsage, format("{} variables; there must be 1 to 2^32", variables));
-  order_ = ops::permutation(variables, seed, 0);
+  order_ = ops::permutation(checked_variables(variables), seed, 0);
   under_way_.resize(order_.size());
 }
 

@@ -108,10 +108,10 @@ TEST(BlockRotation, OfOneWorkerGivesNothingAway) {
 }
 
 TEST(BlockRotation, RefusesBlocksThatDoNotDivide) {
-  for (const auto& [workers, blocks] :
+  for (const auto& sizes :
        std::vector<std::pair<int, int>>{{0, 4}, {-2, 4}, {3, 4}, {3, 0}, {3, -3}}) {
-    const auto error = tests::error_of([&] { BlockRotation(workers, blocks); });
-    ASSERT_TRUE(error) << workers << ", " << blocks;
+    const auto error = tests::error_of([&] { BlockRotation(sizes.first, sizes.second); });
+    ASSERT_TRUE(error) << sizes.first << ", " << sizes.second;
     EXPECT_EQ(error->code(), ErrorCode::kUsage);
   }
   EXPECT_THAT(tests::error_of([] { BlockRotation(3, 4); })->what(),

@@ -42,10 +42,10 @@ TEST(RoundRobin, KnowsAnyRoundWithoutThoseBefore) {
 }
 
 TEST(RoundRobin, RefusesSetsThatDoNotFit) {
-  for (const auto& [variables, size] :
+  for (const auto& sizes :
        std::vector<std::pair<int64_t, int64_t>>{{0, 1}, {-1, 1}, {5, 0}, {5, 6}}) {
-    const auto error = tests::error_of([&] { RoundRobin(variables, size); });
-    ASSERT_TRUE(error) << variables << ", " << size;
+    const auto error = tests::error_of([&] { RoundRobin(sizes.first, sizes.second); });
+    ASSERT_TRUE(error) << sizes.first << ", " << sizes.second;
     EXPECT_EQ(error->code(), ErrorCode::kUsage);
   }
 }

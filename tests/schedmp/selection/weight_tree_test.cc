@@ -15,15 +15,15 @@ namespace kerf::schedmp {
 namespace {
 
 // A plain list with the same leaves.
-using Weights = std::map<int64_t, double>;
+using Leaves = std::map<int64_t, double>;
 
-double total(const Weights& weights, double floor) {
+double total(const Leaves& weights, double floor) {
   double sum = 0;
   for (const auto& [leaf, weight] : weights) sum += weight + floor;
   return sum;
 }
 
-// How often the tree answers each leaf over all shares that lie in the middle of a unit. Weights
+// How often the tree answers each leaf over all shares that lie in the middle of a unit. Leaves
 // are whole numbers, so that this is exact.
 std::map<int64_t, double> answers(const WeightTree& tree, double units, double floor) {
   std::map<int64_t, double> counts;
@@ -36,7 +36,7 @@ TEST(WeightTree, AnswersEachLeafForAsMuchAsItWeighs) {
   for (const int64_t leaves : {1, 2, 3, 5, 8, 13, 64, 100})
     for (const double floor : {0.0, 1.0, 3.0}) {
       WeightTree tree(leaves);
-      Weights list;
+      Leaves list;
       for (int change = 0; change < 300; ++change) {
         const auto leaf = static_cast<int64_t>(chance() % static_cast<uint64_t>(leaves));
         const auto weight = static_cast<double>(chance() % 6);
@@ -91,12 +91,13 @@ TEST(WeightTree, NeverAnswersALeafThatWeighsNothing) {
   for (int round = 0; round < 3000; ++round) {
     const auto leaves = static_cast<int64_t>(1 + chance() % 40);
     WeightTree tree(leaves);
-    Weights list;
+    Leaves list;
     for (int64_t leaf = 0; leaf < leaves; ++leaf)
       if (chance() % 2 == 0) {
-        const double weight = chance() % 2 == 0 ? 0
-                                                : std::ldexp(1 + 0x1p-30 * chance(),
-                                                             static_cast<int>(chance() % 120) - 60);
+        const double weight = chance() % 2 == 0
+                                  ? 0
+                                  : std::ldexp(1 + 0x1p-30 * static_cast<double>(chance()),
+                                               static_cast<int>(chance() % 120) - 60);
         tree.set(leaf, weight);
         list[leaf] = weight;
       }
