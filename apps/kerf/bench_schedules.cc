@@ -117,7 +117,7 @@ class Bench {
   Entry entry_of(const std::string& name, std::optional<int> micro_batches) const {
     const PlanFlags flags = flags_for(name, micro_batches);
     Entry entry{make_plan_of(flags), {}};
-    entry.schedule = fitting_schedule_of(flags, entry.planned);
+    entry.schedule = fitting_schedule_of(flags, entry.planned).schedule;
     Proof proof = prove(entry.planned, entry.schedule);
     if (!proof.problems.empty())
       throw Error(ErrorCode::kUsage, format("refuted: {}", fmt::join(proof.problems, "; ")), name);

@@ -118,7 +118,8 @@ PlanRecord simulated_record_of(const Planned& planned) {
   const std::string& schedule = planned.plan.schedule;
   if (!is_built_in(schedule) && !std::filesystem::is_regular_file(schedule, absent))
     return record_of(planned.model, planned.plan);
-  return record_of(planned.model, planned.plan, fitting_schedule_of({}, planned), planned.setting);
+  return record_of(planned.model, planned.plan, fitting_schedule_of({}, planned).schedule,
+                   planned.setting);
 }
 
 int CompareCommand::run() const {

@@ -47,8 +47,8 @@ int EvalCommand::run() {
   options.weights = given;
   const schedmp::OpenSplits splits = open_data(RunKind::kEvaluate, planned, options);
   const Outcome outcome =
-      run_training(RunKind::kEvaluate, planned, fitting_schedule_of(plan_flags, planned), options,
-                   splits, crew_flags);
+      run_training(RunKind::kEvaluate, planned, fitting_schedule_of(plan_flags, planned).schedule,
+                   options, splits, crew_flags);
 
   const RunRecord record = record_of(planned, outcome);
   const RunRecord::Evaluation& found = record.evaluations.back();

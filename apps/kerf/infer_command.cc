@@ -186,8 +186,8 @@ int InferCommand::run() {
   options.weights = given;
   options.results = shares.path();
   const Outcome outcome =
-      run_training(RunKind::kEvaluate, planned, fitting_schedule_of(plan_flags, planned), options,
-                   {nullptr, given_rows}, crew_flags);
+      run_training(RunKind::kEvaluate, planned, fitting_schedule_of(plan_flags, planned).schedule,
+                   options, {nullptr, given_rows}, crew_flags);
   const int64_t rows = outcome.training->evaluations().back().rows;
   write_answers(planned, shares.path(), output, rows);
   check_traffic(record_of(planned, outcome));

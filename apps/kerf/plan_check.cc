@@ -40,7 +40,7 @@ std::string unsound_plan(const PlanFlags& flags, const std::string& file) {
   if (flags.says_model()) make_model_with_notes(flags.source());  // its faults are none of the plan
   try {
     const Planned planned = read_plan_of(flags, file);
-    const Proof proof = prove(planned, schedule_of(flags, planned));
+    const Proof proof = prove(planned, schedule_of(flags, planned).schedule);
     return format("{}", fmt::join(proof.problems, "; "));
   } catch (const partitioner::Unsound& unsound) {
     return unsound.what();

@@ -148,9 +148,9 @@ int PlanCommand::run() const {
     return 0;
   }
   // A plan that its schedule cannot run is none.
-  const schedmp::Schedule schedule = fitting_schedule_of(asked, planned);
-  note_drains(why_steps_drain(asked, planned));
-  Told told{record_of(planned.model, planned.plan, schedule, planned.setting), {}, {}};
+  const PlanSchedule found = fitting_schedule_of(asked, planned);
+  note_drains(found);
+  Told told{record_of(planned.model, planned.plan, found.schedule, planned.setting), {}, {}};
   if (run) told.replan = compare_with_run(asked, *run, planned, from_run);
   if (why) told.boundaries = boundaries_of(asked, planned);
   write(planned);

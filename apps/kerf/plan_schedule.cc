@@ -79,47 +79,35 @@ std::unique_ptr<partitioner::InFlight> in_flight_of_plan(const PlanFlags& flags,
   return in_flight_of(flags, schedule);
 }
 
-namespace {
-
-schedmp::Schedule steps_of(const PlanFlags& flags, const Planned& planned) {
-  return find_schedule(flags, flags.schedule.value_or(planned.plan.schedule),
-                       partitioner::pipeline_of(planned.model, planned.plan),
-                       planned.plan.micro_batches);
-}
-
-int stage_of_loss(const Planned& planned) { return planned.plan.stage_of(planned.model.loss()); }
-
-}  // namespace
-
-std::optional<std::string> why_steps_drain(const PlanFlags& flags, const Planned& planned) {
-  return schedmp::why_it_drains(steps_of(flags, planned), stage_of_loss(planned));
-}
-
-void note_drains(const std::optional<std::string>& why) {
-  if (why)
-    fmt::print(stderr, "kerf: note: the pipeline drains at the end of each step: {}\n", *why);
-}
-
-schedmp::Schedule schedule_of(const PlanFlags& flags, const Planned& planned) {
+PlanSchedule schedule_of(const PlanFlags& flags, const Planned& planned) {
   const std::string& name = flags.schedule.value_or(planned.plan.schedule);
-  schedmp::Schedule schedule =
-      schedmp::as_it_runs(steps_of(flags, planned), stage_of_loss(planned));
-  if (const auto why = schedmp::why_it_cannot_run(schedule))
+  const schedmp::Schedule steps =
+      find_schedule(flags, name, partitioner::pipeline_of(planned.model, planned.plan),
+                    planned.plan.micro_batches);
+  const int loss = planned.plan.stage_of(planned.model.loss());
+  PlanSchedule found{schedmp::as_it_runs(steps, loss), schedmp::why_it_drains(steps, loss)};
+  if (const auto why = schedmp::why_it_cannot_run(found.schedule))
     throw Error(ErrorCode::kUsage, *why, format("schedule {}", name));
-  return schedule;
+  return found;
 }
 
-schedmp::Schedule fitting_schedule_of(const PlanFlags& flags, const Planned& planned) {
-  schedmp::Schedule schedule = schedule_of(flags, planned);
+PlanSchedule fitting_schedule_of(const PlanFlags& flags, const Planned& planned) {
+  PlanSchedule found = schedule_of(flags, planned);
   const std::string& name = flags.schedule.value_or(planned.plan.schedule);
-  if (is_built_in(name)) return schedule;
-  std::vector<std::string> problems = schedmp::check_order(schedule);
-  for (std::string& problem : schedmp::check_fits(schedule, planned.plan))
+  if (is_built_in(name)) return found;
+  std::vector<std::string> problems = schedmp::check_order(found.schedule);
+  for (std::string& problem : schedmp::check_fits(found.schedule, planned.plan))
     problems.push_back(std::move(problem));
   if (!problems.empty())
     throw partitioner::Unsound(
-        format("schedule {} is refuted: {}", schedule.name, fmt::join(problems, "; ")), name);
-  return schedule;
+        format("schedule {} is refuted: {}", found.schedule.name, fmt::join(problems, "; ")), name);
+  return found;
+}
+
+void note_drains(const PlanSchedule& found) {
+  if (found.drains)
+    fmt::print(stderr, "kerf: note: the pipeline drains at the end of each step: {}\n",
+               *found.drains);
 }
 
 }  // namespace kerf::apps

@@ -39,14 +39,16 @@ std::unique_ptr<partitioner::InFlight> in_flight_of(const PlanFlags& flags,
 std::unique_ptr<partitioner::InFlight> in_flight_of_plan(const PlanFlags& flags,
                                                          const std::string& schedule);
 
-// Of an endless schedule: why each step of the plan drains, where it does. And that, told on the
-// standard error output.
-std::optional<std::string> why_steps_drain(const PlanFlags& flags, const Planned& planned);
-void note_drains(const std::optional<std::string>& why);
 // The schedule that the flags name, or else the plan, for the plan's stages, as it runs (steps.h).
-schedmp::Schedule schedule_of(const PlanFlags& flags, const Planned& planned);
+struct PlanSchedule {
+  schedmp::Schedule schedule;
+  std::optional<std::string> drains;  // of an endless one: why each step drains, where it does
+};
+PlanSchedule schedule_of(const PlanFlags& flags, const Planned& planned);
 // That, after a look at its text: throws Error{kUsage} that names the file where one from a file is
 // out of order or is for other workers, groups or micro-batches than the plan's.
-schedmp::Schedule fitting_schedule_of(const PlanFlags& flags, const Planned& planned);
+PlanSchedule fitting_schedule_of(const PlanFlags& flags, const Planned& planned);
+// That it drains, told on the standard error output.
+void note_drains(const PlanSchedule& found);
 
 }  // namespace kerf::apps

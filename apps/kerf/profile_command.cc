@@ -49,8 +49,8 @@ Outcome ProfileCommand::measured(const Planned& planned) {
   const schedmp::OpenSplits data = open_data(RunKind::kTrain, planned, options);
   const int64_t per_epoch = std::max<int64_t>(1, data.train->rows() / options.batch);
   options.epochs = static_cast<int>(steps / per_epoch + 1);
-  return run_training(RunKind::kTrain, planned, fitting_schedule_of(flags, planned), options, data,
-                      crew);
+  return run_training(RunKind::kTrain, planned, fitting_schedule_of(flags, planned).schedule,
+                      options, data, crew);
 }
 
 std::string ProfileCommand::text(const std::vector<OperatorTimes>& times, bool colour) const {

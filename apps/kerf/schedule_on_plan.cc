@@ -73,8 +73,9 @@ Planned plan_of(const ScheduleFlags& flags) {
 }
 
 void take_schedule(const ScheduleFlags& flags, const Planned& planned, ScheduleRecord& record) {
-  record.schedule = as_asked(flags, schedule_of(flags.plan, planned), record.graph);
-  note_drains(why_steps_drain(flags.plan, planned));
+  const PlanSchedule found = schedule_of(flags.plan, planned);
+  record.schedule = as_asked(flags, found.schedule, record.graph);
+  note_drains(found);
 }
 
 // Those that were proved, where there are.

@@ -119,9 +119,9 @@ int TrainCommand::run() {
                planned.optimizer == "sgd" ? format("--momentum {}", planned.momentum)
                                           : "--optimizer " + planned.optimizer,
                planned.more_states > 0 ? "more" : "less");
-  const schedmp::Schedule schedule = fitting_schedule_of(plan_flags, planned);
-  const std::optional<std::string> drains = why_steps_drain(plan_flags, planned);
-  note_drains(drains);
+  const PlanSchedule found = fitting_schedule_of(plan_flags, planned);
+  const schedmp::Schedule& schedule = found.schedule;
+  note_drains(found);
   schedmp::TrainingOptions options = this->options(planned);
   const schedmp::OpenSplits data = open_data(RunKind::kTrain, planned, options);
   require(costs.empty() || data.train->rows() >= options.batch, "--save-costs",
@@ -140,7 +140,7 @@ int TrainCommand::run() {
   schedmp::join_weights(planned.model, planned.plan, shares.path(), folder.weights(),
                         outcome.training->numbering());
   RunRecord record = record_of(planned, outcome);
-  record.drains = drains;
+  record.drains = found.drains;
   runtime::write_file_atomic(folder.report(), write_run_record(record));
   const TracedRun traced(planned, schedule, outcome);
   runtime::write_chrome_trace(folder.trace(), traced.traces());

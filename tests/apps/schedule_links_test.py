@@ -212,6 +212,16 @@ class Asynchronous(KerfTest):
         self.assertEqual(answer.returncode, 0, answer.stderr)
         self.assertEqual(json.loads(answer.stdout)["correct"], mine["evaluations"][-1]["correct"])
 
+    def test_why_steps_drain_is_told_before_a_run_and_kept(self):
+        why = "a stage is 2 micro-batches ahead, and a step has 1"
+        common = ("mlp", "--data", "synthetic:70x784x10", "--batch", 32, "--steps", 3, "--workers", 3, "--schedule", "pipedream")
+        for command in ("train", *common, "--micro-batches", 1, "--out", self.folder / "short"), ("plan", "mlp", "--workers", 3, "--schedule", "pipedream", "--micro-batches", 1):
+            answer = run(*command)
+            self.assertEqual(answer.returncode, 0, answer.stderr)
+            self.assertIn(f"note: the pipeline drains at the end of each step: {why}", answer.stderr)
+        self.assertEqual(json.loads((self.folder / "short/run.json").read_text())["drains"], why)
+        self.assertIsNone(self.train(*common, "--micro-batches", 4, out="long")["drains"])
+
     def test_steps_that_periods_do_not_make_are_refused(self):
         file = self.folder / "mine.txt"
         file.write_text(ENDLESS)

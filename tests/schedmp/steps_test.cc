@@ -291,5 +291,31 @@ TEST(Rounds, FillBehindAndDrainBeforeAnEvaluation) {
   EXPECT_EQ(told(false, 1), "<>");
 }
 
+// A save of the best weights so far is another thing to drain before; what comes next is not known
+// until an evaluation was judged.
+TEST(Rounds, FillBehindTheSaveOfTheBest) {
+  TrainingOptions options;
+  options.batch = 35;
+  options.epochs = 9;
+  options.patience = 2;
+  options.shards = "somewhere";
+  Rounds rounds(options, 70, 20);
+  std::string text;
+  for (const double loss : {3, 2, 4, 1, 5, 6})
+    while (const auto task = rounds.next()) {
+      if (task->kind == TaskKind::kSave) text += "s";
+      if (task->kind == TaskKind::kTrain) {
+        text += task->ramps.fills ? "<" : ">";
+        EXPECT_NE(task->ramps.fills, task->ramps.drains);
+      }
+      if (task->kind != TaskKind::kEvaluate) continue;
+      EXPECT_TRUE(rounds.waits());
+      text += rounds.judge(loss) ? "E" : "e";
+      break;
+    }
+  EXPECT_FALSE(rounds.next());
+  EXPECT_EQ(text, "<>Es<>Es<>e<>Es<>e<>e");
+}
+
 }  // namespace
 }  // namespace kerf::schedmp

@@ -67,8 +67,11 @@ TrainingFactories factories() {
   return {make_model, [](const std::string& name, Split split, const DataRequest&) {
             const int64_t features = name == "images" ? 784 : 12;
             const int64_t classes = name == "images" ? 10 : 5;
-            return std::make_shared<kerf::tests::RandomDataset>(split == Split::kTrain ? 70 : 33,
-                                                                features, classes);
+            const bool train = split == Split::kTrain;
+            auto rows =
+                std::make_shared<kerf::tests::RandomDataset>(train ? 70 : 33, features, classes);
+            if (train && name == "rows, one odd") rows->make_odd(30);
+            return rows;
           }};
 }
 
@@ -147,7 +150,7 @@ Answer train(const Case& c) {
 
   TrainingOptions options;
   options.model_source = c.source;
-  options.dataset = c.source == "lenet5" ? "images" : "rows";
+  options.dataset = c.source == "lenet5" ? "images" : c.dataset;
   options.batch = c.batch;
   options.steps = c.steps;
   options.optimizer = c.optimizer;
@@ -169,6 +172,7 @@ Answer train(const Case& c) {
   for (const StepRecord& step : program.steps()) {
     answer.losses.push_back(step.loss);
     answer.gradient_norms.push_back(step.gradient_norm);
+    answer.skipped.push_back(step.skipped);
     answer.trained_rows += step.rows;
   }
   answer.evaluations = program.evaluations();

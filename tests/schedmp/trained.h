@@ -37,6 +37,7 @@ struct Case {
   int patience = 0;
   int slots = 2;
   std::vector<int64_t> given_sizes = {};  // rows of each micro-batch; empty: as even as can be
+  std::string dataset = "rows";           // "rows, one odd": one of them has no number
 
   // This, with micro-batches of so many rows.
   Case with_sizes(std::vector<int64_t> sizes) const {
@@ -51,6 +52,7 @@ struct Case {
 struct Answer {
   std::vector<double> losses;
   std::vector<double> gradient_norms;
+  std::vector<std::string> skipped;  // by step: what was not finite
   std::vector<EvaluationRecord> evaluations;
   int64_t trained_rows = 0;
   double evaluation_loss = 0;

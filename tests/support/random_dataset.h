@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 
 #include "ops/random.h"
@@ -15,6 +16,9 @@ class RandomDataset : public schedmp::FeatureRows {
  public:
   RandomDataset(int64_t rows, int64_t features, int64_t classes, uint64_t seed = 5)
       : rows_(rows), features_(features), classes_(classes), seed_(seed) {}
+
+  // Whose features are no numbers from then on.
+  void make_odd(int64_t row) { odd_ = row; }
 
   int64_t rows() const override { return rows_; }
   int64_t features() const override { return features_; }
@@ -38,11 +42,13 @@ class RandomDataset : public schedmp::FeatureRows {
 
  private:
   float feature(int64_t row, int64_t column) const {
+    if (row == odd_) return std::numeric_limits<float>::quiet_NaN();
     return ops::normal({seed_, 0, 0, 0}, row * features_ + column);
   }
 
   int64_t rows_, features_, classes_;
   uint64_t seed_;
+  int64_t odd_ = -1;
 };
 
 }  // namespace kerf::tests
