@@ -1,53 +1,50 @@
 // The dependency filter of STRADS (Lee et al., NIPS 2014; Kim et al., EuroSys 2016), over every set
 // that is in flight: variables that are updated side by side, from values that do not have each
 // other's updates, must be nearly independent, or parallel coordinate descent diverges (Bradley et
-// al., ICML 2011). Of all variables under way, no two have a |correlation| above the threshold.
+// al., ICML 2011). Of all variables in flight, no two have a |correlation| above the threshold.
 //
 //   queue(candidates)   wait in a queue: front  7 3 9 4
-//   accept(id, most)    from the front on: 7, 9 join set `id`, 3 depends on 7 and stays in front
+//   accept(id, most)    from the front on: 7, 9 join set `id`; 3 depends on 7 and stays in front
 //   retire(id)          results of the set are folded in: it is in flight no more
 //
-// A candidate joins if it is known to depend on no variable of the set and of those in flight. A
-// pair that is not known keeps it waiting like one that depends, until a worker's answer to
-// wanted() is learned. Nobody starves: one that was passed over `patience` times is an elder, and
-// whoever stands behind it joins only if known not to depend on it; so an elder in front joins at
-// the latest when the sets that are in flight by then have retired, whatever the cache forgets.
+// The scheduler holds none of the variables' data. It asks for the correlations of a variable once,
+// with all that it knows by then (wanted(), for a worker to answer), and keeps a bit of each pair:
+// dependent or not. A candidate that is not known yet waits. So many variables at most are known at
+// a time; those that were in flight longest ago are forgotten for others.
 //
-// A variable depends on itself: queued twice, it is under way once. The same calls give the same
-// sets. Time: accept() and wanted() look at all pairs of those that wait and those in flight. One
-// thread.
+// Nobody starves: a known candidate that was passed over by `patience` sets is an elder, and
+// whoever stands behind it joins only if it does not depend on it; so an elder in front joins at
+// the latest when the sets that are in flight by then have retired.
+//
+// A variable depends on itself: queued twice, it is in flight once. The same calls give the same
+// sets. Time: accept() looks at a row of bits for each that waits. One thread.
 #pragma once
 
 #include <cstdint>
 #include <deque>
-#include <limits>
 #include <map>
+#include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
-#include "schedmp/selection/correlation_cache.h"
+#include "schedmp/selection/conflict_table.h"
 
 namespace kerf::schedmp {
 
 struct DependencyOptions {
-  // Measured on Lasso: 0.2 to 0.3 is good, 0.1 loses the tail, 0.5 diverges.
-  double threshold = 0.25;
-  int64_t most_pairs = int64_t{1} << 21;  // that are remembered: about 100 MB
-  int patience = 8;                       // sets
+  double threshold = 0.25;      // from 0 up to 1
+  int64_t most_known = 16'384;  // variables, in n^2 / 8 bytes: 32 MB
+  int patience = 8;             // sets
 };
 
-// Variables whose correlations are asked for: those of each of the rows with each of the columns.
-struct WantedPairs {
-  std::vector<int64_t> rows;
-  std::vector<int64_t> columns;
-};
-
-// The answer. Of columns of unit length x, x_i . x_j is the correlation of i and j; workers that
-// hold some rows of the data each have a part of that sum.
-struct GramBlock {
-  std::vector<int64_t> rows;
-  std::vector<int64_t> columns;
-  std::vector<double> correlations;  // rows x columns, row-major
+// A question: the correlation of each of these rows with each of these columns. Of columns of unit
+// length x of a matrix, x_i . x_j is the correlation of i and j; workers that hold some rows of it
+// each have a part of that sum.
+struct WantedBlock {
+  int64_t id = 0;
+  std::vector<int64_t> rows, columns;
+  bool empty() const { return rows.empty(); }
 };
 
 class DependencyFilter {
@@ -64,33 +61,43 @@ class DependencyFilter {
   std::vector<int64_t> accept(int64_t id, int64_t most);
   void retire(int64_t id);
 
-  // Unknown pairs of candidates with those ahead of them and in flight, in a block of at most so
-  // many correlations, at least 1; those that wait longest first. A pair is asked for once, and
-  // again when its answer was forgotten. No rows: nothing is wanted.
-  WantedPairs wanted(int64_t most_correlations);
-  // Throws Error{kUsage} of a correlation that is not finite.
-  void learn(const GramBlock& block);
+  // Of candidates that are not known, those that wait longest, in a block of so many correlations
+  // or of one row. Each is asked for once, so that every block has to be answered, in any order.
+  WantedBlock wanted(int64_t most_correlations);
+  // `correlations` are row by row. Throws Error{kUsage} of one that is none; a variable that varies
+  // not at all has 0 with all, itself too.
+  void learn(const WantedBlock& asked, std::span<const double> correlations);
 
  private:
   struct Candidate {
     int64_t variable = 0;
-    int passed_over = 0;  // times
-    // Sets from this number on were chosen not to depend on it.
-    int64_t independent_from = std::numeric_limits<int64_t>::max();
+    int passed_over = 0;  // sets
   };
-  struct InFlight {
-    int64_t number = 0;  // of the sets that were ever chosen
-    std::vector<int64_t> variables;
+  enum class State : uint8_t { kFree, kAsked, kKnown };
+  struct Slot {
+    State state = State::kFree;
+    int64_t variable = 0;
+    int64_t asked = 0;  // the block that asked for it
+    int64_t used = 0;   // when it was last in flight, by the number of sets
   };
-  bool independent(int64_t variable, std::span<const int64_t> others);
-  bool may_join(const Candidate& candidate, std::span<const int64_t> set,
-                std::span<const int64_t> elders);
+  std::optional<size_t> known(int64_t variable) const;
+  bool has_slot(int64_t variable) const { return slot_of_.contains(variable); }
+  std::optional<size_t> free_slot();
+  void forget(size_t slot);
+  bool was_asked_by(int64_t block, size_t slot) const {
+    return slots_[slot].state != State::kFree && slots_[slot].asked <= block;
+  }
 
   DependencyOptions options_;
-  CorrelationCache correlations_;
+  ConflictTable conflicts_;
+  std::vector<Slot> slots_;
+  size_t used_slots_ = 0;  // those behind were never used
+  std::unordered_map<int64_t, size_t> slot_of_;
   std::deque<Candidate> waiting_;
-  std::map<int64_t, InFlight> in_flight_;  // by id of the set
+  std::map<int64_t, std::vector<size_t>> in_flight_;  // slots, by id of the set
+  SlotSet busy_;                                      // in flight
   int64_t sets_ = 0;
+  int64_t blocks_ = 0;
 };
 
 }  // namespace kerf::schedmp

@@ -28,14 +28,15 @@ std::vector<size_t> owners(std::span<const double> weights, std::span<const doub
   std::vector<Finish> finish(pace.size());
   std::vector<size_t> owner(weights.size());
   for (const size_t place : by_falling(weights)) {
-    std::vector<Finish> with_it = finish;
-    for (size_t worker = 0; worker < pace.size(); ++worker) {
-      with_it[worker].first += weights[place] * pace[worker];
-      ++with_it[worker].second;
-    }
-    const auto earliest = std::min_element(with_it.begin(), with_it.end());
-    owner[place] = static_cast<size_t>(earliest - with_it.begin());
-    finish[owner[place]] = *earliest;
+    const auto with_it = [&](size_t worker) {
+      return Finish{finish[worker].first + weights[place] * pace[worker],
+                    finish[worker].second + 1};
+    };
+    size_t earliest = 0;
+    for (size_t worker = 1; worker < pace.size(); ++worker)
+      if (with_it(worker) < with_it(earliest)) earliest = worker;
+    owner[place] = earliest;
+    finish[earliest] = with_it(earliest);
   }
   return owner;
 }
@@ -57,6 +58,7 @@ void LoadBalancer::measured(int worker, double weight, double seconds) {
   KERF_CHECK(worker >= 0 && worker < std::ssize(sums_), "worker {} of {}", worker, sums_.size());
   KERF_CHECK(is_amount(weight) && is_amount(seconds), "worker {} took {} s for a weight of {}",
              worker, seconds, weight);
+  if (weight == 0) return;
   Sums& sums = sums_[static_cast<size_t>(worker)];
   sums = {decay_ * sums.weight + weight, decay_ * sums.seconds + seconds};
 }
@@ -75,8 +77,17 @@ double LoadBalancer::seconds_per_weight(int worker) const {
   return count == 0 ? 1 : sum / count;
 }
 
+void LoadBalancer::fade(size_t worker) {
+  Sums& own = sums_[worker];
+  if (!own.measured()) return;
+  const double seconds = own.seconds;
+  own.seconds = 0;  // now it has the others' pace
+  own.seconds =
+      decay_ * seconds + (1 - decay_) * own.weight * seconds_per_weight(static_cast<int>(worker));
+}
+
 std::vector<std::vector<int64_t>> LoadBalancer::divide(std::span<const int64_t> variables,
-                                                       std::span<const double> weights) const {
+                                                       std::span<const double> weights) {
   KERF_CHECK(variables.size() == weights.size(), "{} variables have {} weights", variables.size(),
              weights.size());
   for (size_t i = 0; i < weights.size(); ++i)
@@ -91,6 +102,8 @@ std::vector<std::vector<int64_t>> LoadBalancer::divide(std::span<const int64_t> 
   std::vector<std::vector<int64_t>> divided(sums_.size());
   for (size_t place = 0; place < owner.size(); ++place)
     divided[owner[place]].push_back(variables[place]);
+  for (size_t worker = 0; worker < divided.size(); ++worker)
+    if (divided[worker].empty()) fade(worker);
   return divided;
 }
 

@@ -8,7 +8,8 @@
 //
 // A worker's pace is its seconds for a unit of weight: a quotient of running sums, in which each
 // measurement counts `decay` times as much as the one after it. A worker at half speed soon gets
-// about half. One thread.
+// about half. One that was so slow that it got nothing is measured no more: its pace goes back to
+// the others' by and by, so that it gets something again. One thread.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,7 @@ class LoadBalancer {
   explicit LoadBalancer(int workers, double decay = kDecay);
 
   // A worker had tasks of this weight (non-zeros, rows, ...) and computed for so many seconds, by
-  // its own clock. Both are finite and not negative.
+  // its own clock. Both are finite and not negative; without weight it says nothing of the pace.
   void measured(int worker, double weight, double seconds);
   // Of a worker without measurements the mean of those that have some; 1 of all where none has.
   double seconds_per_weight(int worker) const;
@@ -35,7 +36,7 @@ class LoadBalancer {
   // in the order of the set; the same measurements give the same answer. Throws Error{kUsage} of a
   // weight that is negative or not finite.
   std::vector<std::vector<int64_t>> divide(std::span<const int64_t> variables,
-                                           std::span<const double> weights) const;
+                                           std::span<const double> weights);
 
  private:
   struct Sums {
@@ -43,6 +44,7 @@ class LoadBalancer {
     double seconds = 0;
     bool measured() const { return weight > 0 && seconds > 0; }
   };
+  void fade(size_t worker);
 
   double decay_;
   std::vector<Sums> sums_;  // by worker

@@ -22,7 +22,7 @@ PrioritySampler::PrioritySampler(int64_t variables, uint64_t seed, double floor)
       stream_(ops::stream_of({seed, ops::kSamplingPurpose})),
       first_pass_(ops::permutation(checked_variables(variables), seed, 0)),
       magnitudes_(variables),
-      under_way_(first_pass_.size()) {
+      drawn_(first_pass_.size()) {
   if (!(floor > 0 && floor <= 1))
     throw Error(ErrorCode::kUsage,
                 format("a floor of {} x the mean change: take one above 0, so that no variable "
@@ -32,7 +32,8 @@ PrioritySampler::PrioritySampler(int64_t variables, uint64_t seed, double floor)
 
 int64_t PrioritySampler::draw_by_priority() {
   const double share = share_of(stream_.block(draws_++));
-  auto variable = magnitudes_.at(share, floor_ * mean_);
+  const double mean = magnitudes_.sum() / static_cast<double>(magnitudes_.count());
+  auto variable = magnitudes_.at(share, floor_ * mean);
   // Where nothing changes any more, all are alike.
   if (!variable) variable = magnitudes_.at(share, 1);
   magnitudes_.remove(*variable);
@@ -43,16 +44,29 @@ std::vector<int64_t> PrioritySampler::draw(int64_t most) {
   std::vector<int64_t> set;
   while (std::ssize(set) < most && (in_first_pass() || magnitudes_.count() > 0)) {
     set.push_back(in_first_pass() ? first_pass_[static_cast<size_t>(next_++)] : draw_by_priority());
-    under_way_[static_cast<size_t>(set.back())] = 1;
+    drawn_[static_cast<size_t>(set.back())] = 1;
   }
   return set;
 }
 
 void PrioritySampler::result(int64_t variable, double delta) {
-  KERF_CHECK(variable >= 0 && variable < std::ssize(under_way_), "variable {} of {}", variable,
-             under_way_.size());
-  uint8_t& under_way = under_way_[static_cast<size_t>(variable)];
-  KERF_CHECK(under_way != 0, "a result of variable {}, which was not under way", variable);
+  KERF_CHECK(variable >= 0 && variable < std::ssize(drawn_), "variable {} of {}", variable,
+             drawn_.size());
+  uint8_t& drawn = drawn_[static_cast<size_t>(variable)];
+  KERF_CHECK(drawn != 0, "a result of variable {}, which was not drawn", variable);
+  keep(variable, delta);
+  drawn = 0;
+}
+
+void PrioritySampler::restart(std::span<const double> deltas) {
+  KERF_CHECK(deltas.size() == drawn_.size(), "{} deltas of {} variables", deltas.size(),
+             drawn_.size());
+  for (size_t variable = 0; variable < deltas.size(); ++variable)
+    if (drawn_[variable] == 0) keep(static_cast<int64_t>(variable), deltas[variable]);
+  next_ = std::ssize(first_pass_);
+}
+
+void PrioritySampler::keep(int64_t variable, double delta) {
   const double magnitude = std::abs(delta);
   if (!(magnitude <= WeightTree::kMost))
     throw Error(ErrorCode::kUsage,
@@ -60,9 +74,6 @@ void PrioritySampler::result(int64_t variable, double delta) {
                        "depth, or a dependency filter with a lower threshold keep updates from "
                        "overshooting together",
                        variable, delta));
-  under_way = 0;
-  const int64_t memory = std::min(++results_, std::ssize(under_way_));
-  mean_ += (magnitude - mean_) / static_cast<double>(memory);
   magnitudes_.set(variable, magnitude);
 }
 

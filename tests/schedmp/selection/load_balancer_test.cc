@@ -16,7 +16,7 @@ namespace {
 using Amounts = std::vector<double>;
 
 // Variables are numbered as the weights are.
-std::vector<std::vector<int64_t>> divide(const LoadBalancer& balancer, const Amounts& weights) {
+std::vector<std::vector<int64_t>> divide(LoadBalancer balancer, const Amounts& weights) {
   std::vector<int64_t> variables(weights.size());
   std::iota(variables.begin(), variables.end(), 0);
   return balancer.divide(variables, weights);
@@ -142,6 +142,35 @@ TEST(LoadBalancer, FollowsMeasurements) {
   forgetful.measured(0, 1, 100);
   forgetful.measured(0, 1, 3);
   EXPECT_EQ(forgetful.seconds_per_weight(0), 3);
+}
+
+// Each division is measured, as a program would: one hiccup, of a thousand times as long.
+TEST(LoadBalancer, GivesWorkAgainToOneThatWasSlowOnce) {
+  LoadBalancer balancer(2);
+  std::vector<int64_t> variables(100);
+  const Amounts weights(100, 1);
+  const auto round = [&](double hiccup) {
+    const auto shares = balancer.divide(variables, weights);
+    for (int worker = 0; worker < 2; ++worker) {
+      const auto weight = static_cast<double>(shares[static_cast<size_t>(worker)].size());
+      balancer.measured(worker, weight, weight * (worker == 1 ? hiccup : 1));
+    }
+    return shares[1].size();
+  };
+  EXPECT_EQ(round(1), 50);
+  EXPECT_EQ(round(1000), 50);
+  EXPECT_EQ(round(1), 0);
+  size_t share = 0;
+  for (int later = 0; later < 100; ++later) share = round(1);
+  EXPECT_NEAR(static_cast<double>(share), 50, 5);
+}
+
+// Tasks without weight say nothing, however long they take.
+TEST(LoadBalancer, KnowsNoPaceWithoutWeight) {
+  LoadBalancer balancer(2);
+  balancer.measured(1, 1, 1);
+  for (int task = 0; task < 5000; ++task) balancer.measured(1, 0, 1e-5);
+  EXPECT_EQ(balancer.seconds_per_weight(1), 1);
 }
 
 TEST(LoadBalancer, CountsAWorkerWithoutMeasurementsAsTheMean) {

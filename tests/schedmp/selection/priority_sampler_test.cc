@@ -52,16 +52,22 @@ TEST(PrioritySampler, DrawsInProportionToPriority) {
     ASSERT_FALSE(sampler.in_first_pass());
     std::vector<double> expected(kVariables), drawn(kVariables);
     for (int round = 0; round < 40'000; ++round) {
-      const double floor = kFloor * sampler.mean();
-      std::vector<double> priority;
-      for (int64_t v = 0; v < kVariables; ++v) priority.push_back(std::abs(delta(v)) + floor);
+      std::vector<double> magnitude;
+      for (int64_t v = 0; v < kVariables; ++v) magnitude.push_back(std::abs(delta(v)));
+      std::vector<bool> is_left(kVariables, true);
       const auto set = play(sampler, 1, size, delta)[0];
       for (const int64_t variable : set) {
-        double sum = 0;
-        for (const double each : priority) sum += each;
-        for (size_t v = 0; v < priority.size(); ++v) expected[v] += priority[v] / sum;
+        double sum = 0, left = 0;
+        for (size_t v = 0; v < kVariables; ++v)
+          if (is_left[v]) {
+            sum += magnitude[v];
+            ++left;
+          }
+        for (size_t v = 0; v < kVariables; ++v)
+          if (is_left[v])
+            expected[v] += (magnitude[v] + kFloor * sum / left) / (sum + kFloor * sum);
         ++drawn[static_cast<size_t>(variable)];
-        priority[static_cast<size_t>(variable)] = 0;
+        is_left[static_cast<size_t>(variable)] = false;
       }
     }
     double chi_square = 0;
@@ -71,13 +77,18 @@ TEST(PrioritySampler, DrawsInProportionToPriority) {
   }
 }
 
-// The mean of the first results; later one that forgets.
-TEST(PrioritySampler, HasAMeanThatRuns) {
-  PrioritySampler sampler(50, 1);
-  play(sampler, 50, 1, [](int64_t v) { return v % 2 == 0 ? -2.0 : 4.0; });
-  EXPECT_NEAR(sampler.mean(), 3, 1e-12);
-  play(sampler, 500, 1, [](int64_t) { return 0.001; });
-  EXPECT_NEAR(sampler.mean(), 0.001 + 2.999 * std::pow(1 - 1.0 / 50, 500), 1e-9);
+// What is drawn keeps what its result will say; of all others the new deltas count.
+TEST(PrioritySampler, RestartsFromDeltasThatAreKnown) {
+  PrioritySampler sampler(1000, 1, 1e-6);
+  const auto drawn = sampler.draw(1);
+  std::vector<double> deltas(1000);
+  for (const int64_t v : {5, 50, 500}) deltas[static_cast<size_t>(v)] = -1;
+  deltas[static_cast<size_t>(drawn[0])] = 1;
+  sampler.restart(deltas);
+  EXPECT_FALSE(sampler.in_first_pass());
+  EXPECT_THAT(sampler.draw(3), testing::UnorderedElementsAre(5, 50, 500));
+  sampler.result(drawn[0], 2);
+  EXPECT_EQ(sampler.draw(1), drawn);
 }
 
 TEST(PrioritySampler, NeverDrawsWhatIsUnderWay) {
@@ -114,9 +125,9 @@ TEST(PrioritySampler, WaitsWhileAllIsUnderWay) {
 }
 
 // The floor falls with the changes: the ones that stand still get the same share of draws whatever
-// the scale is, here 0.01 x 90 of 10 + 0.01 x 100 x the mean, which is near 1.
+// the scale is, here 90 % of a floor that is 0.11 of 1.11, less what five draws in a row take away.
 TEST(PrioritySampler, StarvesNobodyAtAnyScale) {
-  PrioritySampler sampler(100, 2, 0.01);
+  PrioritySampler sampler(100, 2, 0.11);
   double scale = 1;
   const Delta delta = [&](int64_t v) { return v < 10 ? scale : 0; };
   for (scale = 1; scale > 1e-12; scale *= 0.001) {
