@@ -77,9 +77,10 @@ void expect_list(const NpyArray& array, int64_t elements, std::string_view why) 
                                fmt::join(array.header().extents, ", "), elements, why));
 }
 
-// NumPy's bytes and texts have no type of ours, so this looks at what is behind the header's line.
-void check_format(const ZipArchive& archive) {
-  if (!archive.contains("format.npy")) return;
+// The archive, whose format is CSC where it says one. NumPy's bytes and texts have no type of ours,
+// so this looks at what is behind the header's line.
+const ZipArchive& of_columns(const ZipArchive& archive) {
+  if (!archive.contains("format.npy")) return archive;
   const auto source = archive.open("format.npy");
   const std::string text = read_text(*source, 0, std::min(source->size(), kMostFormat));
   std::string name = text.substr(std::min(text.find('\n'), text.size() - 1) + 1);
@@ -87,6 +88,7 @@ void check_format(const ZipArchive& archive) {
   if (name != "csc")
     throw Error(ErrorCode::kUsage, "expected b'csc'; save .tocsc() of the matrix",
                 source->origin());
+  return archive;
 }
 
 class CscArchive {
@@ -94,10 +96,9 @@ class CscArchive {
   explicit CscArchive(const std::shared_ptr<const ByteSource>& file)
       : origin_(file->origin()),
         archive_(file),
-        begins_(archive_.open("indptr.npy")),
+        begins_(of_columns(archive_).open("indptr.npy")),
         rows_(archive_.open("indices.npy")),
         values_(archive_.open("data.npy")) {
-    check_format(archive_);
     Integers shape(archive_.open("shape.npy"));
     expect_list(shape.array(), 2, "rows and columns");
     std::array<int64_t, 2> extents{};

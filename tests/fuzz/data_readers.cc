@@ -7,8 +7,11 @@
 #include <vector>
 
 #include "apps/data/array_rows.h"
+#include "apps/data/csc_arrays.h"
 #include "apps/data/idx_folder.h"
 #include "apps/data/inflated_bytes.h"
+#include "apps/data/libsvm.h"
+#include "apps/data/matrix_market.h"
 #include "apps/data/npy.h"
 #include "apps/data/picture.h"
 #include "apps/data/text_rows.h"
@@ -126,5 +129,21 @@ void read_words_of_text(const std::string& bytes) {
   const auto words = std::make_shared<apps::Words>(bytes_in_memory(bytes), 4);
   read_row_of(apps::TextRows(words, 3, 4, schedmp::Split::kTrain), 3);
 }
+
+void read_matrix_text(const std::string& bytes) {
+  const auto file = bytes_in_memory(bytes);
+  const apps::MatrixSize size = apps::read_matrix_market_size(*file);
+  apps::read_matrix_market(*file, {0, size.rows});
+  if (size.columns == 1) apps::read_dense_column(*file);
+}
+
+void read_csc(const std::string& bytes) {
+  const auto file = bytes_in_memory(bytes);
+  apps::read_csc_arrays(file, {0, apps::read_csc_size(file).rows});
+}
+
+void read_dense_array(const std::string& bytes) { apps::read_column_array(bytes_in_memory(bytes)); }
+
+void read_labelled_rows(const std::string& bytes) { apps::read_libsvm(*bytes_in_memory(bytes)); }
 
 }  // namespace kerf::tests

@@ -20,5 +20,9 @@ void read_picture(const std::string& bytes);   // PNG or JPEG, in grey and in co
 void read_idx_file(const std::string& bytes);  // as images, as gzipped images, as labels
 void read_bytes_of_text(const std::string& bytes);
 void read_words_of_text(const std::string& bytes);
+void read_matrix_text(const std::string& bytes);  // Matrix Market, as a matrix or a column
+void read_csc(const std::string& bytes);          // of an npz
+void read_dense_array(const std::string& bytes);
+void read_labelled_rows(const std::string& bytes);  // of LIBSVM
 
 }  // namespace kerf::tests

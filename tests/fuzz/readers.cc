@@ -221,6 +221,11 @@ const std::vector<Reader>& readers() {
       {"idx", read_idx_file, 8 * kMiB, kInflated},
       {"text", read_bytes_of_text, kMiB, 64},
       {"words", read_words_of_text, kMiB, 64},
+      // A million columns are free, and sixteen for each byte, each of two numbers.
+      {"matrix", read_matrix_text, 32 * kMiB, 512},
+      {"libsvm", read_labelled_rows, 32 * kMiB, 512},
+      {"csc", read_csc, 8 * kMiB, kInflated},
+      {"column", read_dense_array, kMiB, 64},
       // Constants that are computed are the most of it, each bounded.
       {"onnx", read_onnx, 3072 * kMiB, 0},
       {"tensor", read_tensor_message, kMiB, 64},

@@ -12,6 +12,7 @@
 #include "schedmp/numbering.h"
 #include "schedmp/safetensors.h"
 #include "schedmp/schedules.h"
+#include "tests/apps/csc_members.h"
 #include "tests/apps/gzip.h"
 #include "tests/fuzz/readers.h"
 #include "tests/partitioner/sample_models.h"
@@ -215,6 +216,20 @@ Sound messages() {
   return sound;
 }
 
+Sound matrix_texts() {
+  const std::string head = "%%MatrixMarket matrix ";
+  return {{"real", head + "coordinate real general\n% one\n3 2 3\n1 1 0.5\n3 1 -2e3\n2 2 1\n"},
+          {"mirrored", head + "coordinate integer symmetric\n3 3 3\n3 1 2\n1 1 5\n2 1 7\n"},
+          {"pattern", head + "coordinate pattern general\n4 1 2\n4 1\n1 1\n"},
+          {"array", head + "array real skew-symmetric\n3 3\n1\n2\n\n-3.25\n"}};
+}
+
+Sound csc_archives() {
+  const apps::SparseColumns matrix{3, 2, {0, 2, 3}, {0, 2, 1}, {1, -2, 3}};
+  return {{"narrow", stored_zip(csc_members(matrix, false))},
+          {"wide", stored_zip(csc_members(matrix, true))}};
+}
+
 }  // namespace
 
 std::map<std::string, std::string> sound_bytes(const std::string& reader) {
@@ -229,6 +244,12 @@ std::map<std::string, std::string> sound_bytes(const std::string& reader) {
   if (reader == "idx") return idx();
   if (reader == "text") return {{"letters", "twenty-five letters or so"}};
   if (reader == "words") return {{"lines", "the cat sat\non the mat"}};
+  if (reader == "matrix") return matrix_texts();
+  if (reader == "libsvm") return {{"rows", "+1 1:0.5 7:-2 # one\n-1\n0.5 2:1e-3 3:4\n"}};
+  if (reader == "csc") return csc_archives();
+  if (reader == "column")
+    return {{"wide", npy_bytes_of(ops::DType::kFloat64, {3}, std::vector<double>{1, -2, 3})},
+            {"narrow", npy_bytes_of(ops::DType::kFloat32, {2, 1}, std::vector<float>{1, 2})}};
   if (reader == "onnx") return files(tests / "partitioner" / "onnx" / "models", {".onnx"});
   if (reader == "tensor") return tensors();
   if (reader == "safetensors") return safetensors();
