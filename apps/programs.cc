@@ -2,6 +2,7 @@
 
 #include "apps/data/datasets.h"
 #include "apps/data/given_inputs.h"
+#include "apps/lasso/lasso_worker.h"
 #include "apps/least_squares/least_squares.h"
 #include "apps/models.h"
 #include "schedmp/encoded_program.h"
@@ -20,7 +21,8 @@ schedmp::TrainingFactories training_factories() {
 
 schedmp::ProgramFactories program_factories() {
   return {{"training", [] { return schedmp::training_worker(training_factories()); }},
-          {"least-squares", schedmp::worker_half<LeastSquaresWorker>}};
+          {"least-squares", schedmp::worker_half<LeastSquaresWorker>},
+          {"lasso", schedmp::worker_half<LassoWorker>}};
 }
 
 }  // namespace kerf::apps

@@ -88,8 +88,8 @@ class SchedulerHalf {
   // too much memory throws.
   virtual void channels_go_over(const TransportTable& /*transports*/) {}
 
-  // How many rounds may be under way: schedule() may see results of rounds only up to that many
-  // before.
+  // How many rounds may be under way: schedule() sees the results of all rounds up to that many
+  // before, and of none after unless it waited for them.
   virtual int depth() const { return 1; }
   // Whether results are folded in as they come. Else rounds are, in their order, each when all its
   // results are in: the same seed gives the same bits.

@@ -37,6 +37,7 @@ class Loop {
     const auto begin = runtime::Clock::now();
     while (!done_ || !rounds_.empty()) {
       fill();
+      if (fold()) continue;
       send();
       if (!rounds_.empty()) collect();
     }
@@ -112,7 +113,6 @@ class Loop {
       --round.missing;
       if (unordered_) fold_one(task, round);
     }
-    if (!unordered_) fold();
   }
 
   void fold_one(const Owed& task, Round& round) {
@@ -121,13 +121,15 @@ class Loop {
     aggregate(task.round, std::move(one));
   }
 
-  void fold() {
-    while (!rounds_.empty() && rounds_.begin()->second.missing == 0) {
-      const int64_t number = rounds_.begin()->first;
-      std::vector<EncodedProgram::Result> results = std::move(rounds_.begin()->second.results);
-      end(number);
-      aggregate(number, std::move(results));
-    }
+  // The oldest round, if its results are in. No more: the program is asked for the next before
+  // another is folded in, so that what it has seen by then does not depend on when results came.
+  bool fold() {
+    if (unordered_ || rounds_.empty() || rounds_.begin()->second.missing > 0) return false;
+    const int64_t number = rounds_.begin()->first;
+    std::vector<EncodedProgram::Result> results = std::move(rounds_.begin()->second.results);
+    end(number);
+    aggregate(number, std::move(results));
+    return true;
   }
 
   void aggregate(int64_t round, std::vector<EncodedProgram::Result> results) {

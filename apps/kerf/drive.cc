@@ -21,7 +21,7 @@ Progress::Options progress_on_stderr() {
 }
 
 Driven drive(schedmp::EncodedProgram& program, const CrewFlags& flags, const DriveOptions& options,
-             Progress& progress) {
+             ProgressBar& progress) {
   Driven driven;
   const Interrupts interrupts;
   const auto crew =

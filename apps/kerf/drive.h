@@ -27,10 +27,10 @@ Progress::Options progress_on_stderr();
 // The program tells `progress` of its rounds. Throws what ended the run; workers are gone when it
 // returns or throws.
 Driven drive(schedmp::EncodedProgram& program, const CrewFlags& flags, const DriveOptions& options,
-             Progress& progress);
+             ProgressBar& progress);
 template <class Messages>
 Driven drive(schedmp::SchedulerHalf<Messages>& program, const CrewFlags& flags,
-             const DriveOptions& options, Progress& progress) {
+             const DriveOptions& options, ProgressBar& progress) {
   schedmp::Encoded<Messages> encoded(program);
   return drive(encoded, flags, options, progress);
 }

@@ -10,7 +10,17 @@
 
 namespace kerf::apps {
 
-class Progress {
+// What tells of a run while it runs.
+class ProgressBar {
+ public:
+  virtual ~ProgressBar() = default;
+  // The run is over. Leaves the cursor at the start of an empty line.
+  virtual void finish() = 0;
+  // The run ended before its time. Leaves the cursor likewise.
+  virtual void abandon() = 0;
+};
+
+class Progress : public ProgressBar {
  public:
   using Time = std::chrono::steady_clock::time_point;
   // What is counted.
@@ -34,10 +44,9 @@ class Progress {
   explicit Progress(Options options);
   void step(const schedmp::StepRecord& record);
   void evaluation(const schedmp::EvaluationRecord& record);
-  // The run is over: ends the last epoch, and leaves the cursor at the start of an empty line.
-  void finish();
-  // The run ended before its time: no epoch did. Leaves the cursor likewise.
-  void abandon();
+  // Ends the last epoch, too.
+  void finish() override;
+  void abandon() override;
 
   // Training only: from the first step's end, without evaluations; by the time that a worker took,
   // where records have it.

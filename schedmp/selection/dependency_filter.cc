@@ -56,6 +56,11 @@ std::optional<size_t> DependencyFilter::known(int64_t variable) const {
   return found->second;
 }
 
+int64_t DependencyFilter::waiting_known() const {
+  return std::count_if(waiting_.begin(), waiting_.end(),
+                       [&](const Candidate& each) { return known(each.variable).has_value(); });
+}
+
 // ---- sets
 
 std::vector<int64_t> DependencyFilter::accept(int64_t id, int64_t most) {
@@ -150,20 +155,24 @@ void DependencyFilter::learn(const WantedBlock& asked, std::span<const double> c
   KERF_CHECK(correlations.size() == asked.rows.size() * asked.columns.size(),
              "a block of {} x {} has {} correlations", asked.rows.size(), asked.columns.size(),
              correlations.size());
+  // A column may have been forgotten since, or forgotten and asked for again: with these rows, too.
+  std::vector<std::optional<size_t>> others;
+  for (const int64_t column : asked.columns) {
+    const auto found = slot_of_.find(column);
+    const bool counts = found != slot_of_.end() && was_asked_by(asked.id, found->second);
+    others.push_back(counts ? std::optional(found->second) : std::nullopt);
+  }
   auto next = correlations.begin();
   for (const int64_t row : asked.rows) {
     const auto found = slot_of_.find(row);
     KERF_CHECK(found != slot_of_.end() && slots_[found->second].asked == asked.id &&
                    slots_[found->second].state == State::kAsked,
                "block {} was not asked for, or is answered twice", asked.id);
-    for (const int64_t column : asked.columns) {
+    for (size_t i = 0; i < others.size(); ++i) {
       const double correlation = *next++;
-      check(correlation, row, column);
-      // It may have been forgotten since, or forgotten and asked for again: with this row, too.
-      const auto other = slot_of_.find(column);
-      if (other != slot_of_.end() && was_asked_by(asked.id, other->second) &&
-          std::abs(correlation) > options_.threshold)
-        conflicts_.set(found->second, other->second);
+      check(correlation, row, asked.columns[i]);
+      if (others[i] && std::abs(correlation) > options_.threshold)
+        conflicts_.set(found->second, *others[i]);
     }
     slots_[found->second].state = State::kKnown;
   }

@@ -55,6 +55,8 @@ class DependencyFilter {
   // Behind those that wait.
   void queue(std::span<const int64_t> candidates);
   int64_t waiting() const { return std::ssize(waiting_); }
+  // Of those, whose correlations are known.
+  int64_t waiting_known() const;
 
   // Up to so many candidates, in flight from now on under this id, of which no other set in flight
   // has one. None may join: an empty set, which is not in flight.

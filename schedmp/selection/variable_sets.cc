@@ -6,6 +6,12 @@
 
 namespace kerf::schedmp {
 
+namespace {
+
+constexpr int64_t kMostUnknown = 8;  // sets of them
+
+}  // namespace
+
 VariableSets::VariableSets(const VariableSetOptions& options) : options_(options) {
   if (options.size < 1)
     throw Error(ErrorCode::kUsage, format("sets of {} variables", options.size));
@@ -40,17 +46,20 @@ VariableSets::Chosen VariableSets::choose(int64_t round) {
   return chosen;
 }
 
-// Twice as many wait as a set takes, so that what is not known of the next set is asked for while
-// this one is under way.
+// Twice as many that are known wait as a set takes, so that some are left for the next where many
+// depend on each other. Those that are not known yet are no reason to keep others waiting, unless
+// they are very many.
 VariableSets::Chosen VariableSets::choose_filtered(int64_t round) {
   Chosen chosen;
   std::vector<int64_t> candidates;
-  const int64_t room = 2 * options_.size - filter_->waiting();
+  const int64_t known = filter_->waiting_known();
+  const bool too_many = filter_->waiting() - known >= kMostUnknown * options_.size;
+  const int64_t room = too_many ? 0 : 2 * options_.size - known;
   for (const int64_t variable : draw(std::min(room, options_.size)))
     (moves_[static_cast<size_t>(variable)] != 0 ? candidates : chosen.looked_at)
         .push_back(variable);
   filter_->queue(candidates);
-  chosen.set = filter_->accept(round, options_.size - std::ssize(chosen.looked_at));
+  chosen.set = filter_->accept(round, options_.size);
   chosen.wanted = filter_->wanted(options_.most_correlations);
   return chosen;
 }

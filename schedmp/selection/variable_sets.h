@@ -32,7 +32,7 @@ enum class Selection : uint8_t { kUniform, kPriority, kPriorityFiltered };
 struct VariableSetOptions {
   Selection selection = Selection::kPriorityFiltered;
   int64_t variables = 0;
-  int64_t size = 256;  // of a set, at most
+  int64_t size = 256;  // of a set, at most; as many again may be looked at
   uint64_t seed = 1;
   double floor = PrioritySampler::kFloor;
   DependencyOptions dependency;

@@ -222,6 +222,24 @@ TEST(LoopUnordered, TellsEachResultAsItComes) {
   EXPECT_EQ(report.rounds, 4);
 }
 
+// Whatever is in by then: here all that there is, as the program takes its time.
+TEST(LoopDepth, IsAlsoWhatTheProgramHasSeen) {
+  std::vector<size_t> seen, expected;
+  std::optional<Scripted> program;
+  program.emplace([&](int64_t round) -> Scripted::Decision {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    seen.push_back(program->told.size());
+    if (round == 30) return Done{};
+    return Texts{{0, "go"}};
+  });
+  const auto crew = inproc_crew(1, programs());
+  run(*program, *crew);
+  crew->stop();
+  for (int64_t round = 0; round <= 30; ++round)
+    expected.push_back(static_cast<size_t>(std::max<int64_t>(0, round - 3)));
+  EXPECT_EQ(seen, expected);
+}
+
 TEST(LoopWaits, UntilAResultIsIn) {
   bool owed = false;
   Scripted program([&](int64_t round) -> Scripted::Decision {

@@ -105,6 +105,16 @@ TEST(VariableSets, FilteredOnesThatChangeTogetherDependOnNobody) {
   }
 }
 
+// Of two that depend on each other and change, among many that stand still, both have their turns.
+TEST(VariableSets, StarveNobodyAmongMany) {
+  Driven rounds(options_of(Selection::kPriorityFiltered, 90, 4), 4,
+                [](int64_t v) { return v == 20 || v == 21 ? 1.0 : 0.0; });
+  for (int round = 0; round < 400; ++round) rounds.next();
+  ASSERT_GT(rounds.times.size(), 21);
+  EXPECT_GT(rounds.times[20], 20);
+  EXPECT_GT(rounds.times[21], 20);
+}
+
 // Where nothing would change, all is looked at and nothing asked.
 TEST(VariableSets, LookAtWhatStandsStill) {
   Driven rounds(options_of(Selection::kPriorityFiltered, 20, 5), 1, [](int64_t) { return 0; });

@@ -1,0 +1,128 @@
+// The Lasso by scheduled parallel coordinate descent, as STRADS has it (Lee et al., NIPS 2014; Kim
+// et al., EuroSys 2016). Minimises
+//
+//   P(b) = 1/2 |y - X b|^2 + lambda |b|_1
+//
+// Rows of X are divided over the workers, each of which keeps its rows of the residual r = y - X b.
+// A round works on a set of variables:
+//
+//   schedule   picks the set (variable_sets.h), hands on what changed since the last round
+//   update     applies that to r, answers with its share of x_j . r of the set
+//   aggregate  adds the shares up; each b_j becomes the minimum along it, all others kept
+//
+// Rounds overlap, so a set is computed from an r that lacks the changes of those under way: that is
+// sound as long as sets hold no variables that depend on each other.
+//
+// Now and then nothing is under way, and a check looks at all variables: it computes the relative
+// duality gap (P - D) / P, which says how far from the optimum P can be (duality_gap.h), and by how
+// much each variable would change, which is its priority from then on.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "apps/lasso/duality_gap.h"
+#include "apps/lasso/lasso_messages.h"
+#include "apps/report/convergence.h"
+#include "schedmp/program.h"
+#include "schedmp/selection/variable_sets.h"
+
+namespace kerf::apps {
+
+struct LassoOptions {
+  std::string x, y;  // files
+  int64_t rows = 0;
+  int64_t columns = 0;
+  double lambda = 0;
+  double tolerance = 1e-5;  // of the relative gap
+  int64_t most_passes = 0;  // as many updates as there are variables are a pass; 0: no limit
+  double most_seconds = 0;  // 0: no limit
+  int depth = 4;            // rounds under way
+  schedmp::VariableSetOptions sets;  // `variables` follows from `columns`
+};
+
+class Lasso : public schedmp::SchedulerHalf<LassoMessages> {
+ public:
+  using Observer = std::function<void(const ConvergencePoint&)>;
+  // Throws Error{kUsage} of options that cannot be. `observer`, if any, is told whenever there is
+  // something new.
+  Lasso(const LassoOptions& options, int workers, Observer observer = {});
+
+  std::string name() const override { return "lasso"; }
+  Job job(int worker) override;
+  int depth() const override { return options_.depth; }
+  Decision schedule(int64_t round) override;
+  // Throws Error{kUsage} where it diverges.
+  void aggregate(int64_t round, std::vector<Result> results) override;
+
+  const std::vector<double>& solution() const { return b_; }
+  const std::vector<ConvergencePoint>& history() const { return history_; }
+  bool converged() const { return converged_; }
+
+ private:
+  // Columns in a row are asked about before anything else, and in checks.
+  enum class Phase : uint8_t { kNorms, kCheck, kDescent };
+  struct Round {
+    Phase phase = Phase::kDescent;
+    int64_t first = 0, count = 0;          // columns in a row
+    schedmp::VariableSets::Chosen chosen;  // of a descent
+    bool objective = false;
+    // Variables whose x_j . r are asked for: the set, and then those that are looked at.
+    std::vector<int64_t> asked() const;
+    double l1 = 0;  // |b|_1 as the round's residual knows it
+  };
+
+  // The next round of the phase, if it can begin.
+  std::optional<Round> next_round(int64_t number);
+  std::optional<Round> next_columns();
+  std::optional<Round> next_set(int64_t number);
+  bool check_is_due() const;
+  bool limit_is_reached() const;
+  // Nothing is under way.
+  void end_phase();
+  void end_check();
+
+  std::vector<Task> tasks_of(const Round& round);
+  LassoShare sum_of(const std::vector<Result>& results) const;
+  void take_check(const Round& round, const LassoShare& sum);
+  void descend(int64_t number, const Round& round, const LassoShare& sum);
+  std::vector<double> correlations_of(const Round& round, const LassoShare& sum) const;
+  // What b_j is at the minimum along it.
+  double best(int64_t column, double product) const;
+  // In units that are the same for all columns, whatever their lengths.
+  double delta(int64_t column, double from, double to) const;
+  void set(int64_t column, double value);
+  void note(double objective, std::optional<double> gap);
+
+  LassoOptions options_;
+  int workers_;
+  Observer observer_;
+  schedmp::VariableSets sets_;
+
+  std::vector<double> b_;
+  double l1_ = 0;
+  std::vector<double> squared_norms_;  // x_j . x_j
+  std::vector<int32_t> changed_;       // since the last round
+  std::vector<double> change_;
+
+  Phase phase_ = Phase::kNorms;
+  std::map<int64_t, Round> under_way_;  // by number
+  int64_t next_column_ = 0;
+  LassoMoment checked_;         // of the check under way
+  std::vector<double> deltas_;  // likewise, of every variable
+
+  int64_t scheduled_ = 0;  // updates
+  int64_t updates_ = 0;
+  int64_t next_check_ = 0;      // at so many updates
+  int64_t next_objective_ = 0;  // likewise
+  int64_t rounds_ = 0;
+  int64_t begin_ns_ = 0;
+  bool converged_ = false;
+  bool over_ = false;
+  std::vector<ConvergencePoint> history_;
+};
+
+}  // namespace kerf::apps

@@ -1,0 +1,31 @@
+// The Lasso on a worker: its rows of X by column, and of the residual r = y - X b. A second copy of
+// X, by row, is for Gram blocks: a column's products with all others are a walk over its rows.
+#pragma once
+
+#include <vector>
+
+#include "apps/data/sparse_columns.h"
+#include "apps/lasso/lasso_messages.h"
+#include "schedmp/program.h"
+
+namespace kerf::apps {
+
+class LassoWorker : public schedmp::WorkerHalf<LassoMessages> {
+ public:
+  // Reads its rows. Throws Error{kUsage} that names the file.
+  void start(runtime::Workplace& workplace, const LassoJob& job) override;
+  LassoShare update(const LassoTask& task) override;
+
+ private:
+  double product(int32_t column, const std::vector<double>& vector) const;
+  std::vector<float> gram(const LassoTask& task);
+  void add_products_of(int32_t column);
+
+  runtime::Activity* activity_ = nullptr;
+  SparseColumns x_;
+  std::vector<double> y_, residual_;
+  SparseColumns by_row_;          // transposed, from the first question for a Gram block on
+  std::vector<double> products_;  // of one column with each; zero but within gram()
+};
+
+}  // namespace kerf::apps

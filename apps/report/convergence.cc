@@ -1,0 +1,93 @@
+#include "apps/report/convergence.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "apps/report/table.h"
+#include "runtime/format.h"
+
+namespace kerf::apps {
+
+namespace {
+
+constexpr auto kDrawnFor = std::chrono::milliseconds(100);
+constexpr int kCells = 24;
+
+double passes_of(const ConvergencePoint& point, int64_t pass) {
+  return static_cast<double>(point.updates) / static_cast<double>(pass);
+}
+
+std::string gap_text(const std::optional<double>& gap) {
+  return gap ? format("{:.2g}", *gap) : std::string();
+}
+
+// Gaps fall by factors: how much of the way from the first to the tolerance is behind us, in [0,
+// 1].
+double way_of(double first, double gap, double tolerance) {
+  if (gap <= tolerance) return 1;
+  if (!(first > gap) || tolerance <= 0) return 0;
+  return std::log(first / gap) / std::log(first / tolerance);
+}
+
+}  // namespace
+
+Json to_json(const std::vector<ConvergencePoint>& points) {
+  Json list = Json::array();
+  for (const ConvergencePoint& each : points)
+    list.push_back({{"rounds", each.rounds},
+                    {"updates", each.updates},
+                    {"seconds", each.seconds},
+                    {"objective", each.objective},
+                    {"gap", each.gap ? Json(*each.gap) : Json()}});
+  return list;
+}
+
+std::string convergence_table(const std::vector<ConvergencePoint>& points, int64_t pass,
+                              size_t most_rows) {
+  const size_t rows = std::min(points.size(), most_rows);
+  Table table({"", "passes", "updates", "objective", "gap"});
+  for (size_t row = 0; row < rows; ++row) {
+    const size_t place = rows == 1 ? points.size() - 1 : row * (points.size() - 1) / (rows - 1);
+    const ConvergencePoint& each = points[place];
+    table.add({human_seconds(each.seconds), format("{:.1f}", passes_of(each, pass)),
+               human_count(each.updates), format("{:.8g}", each.objective), gap_text(each.gap)});
+  }
+  return table.text();
+}
+
+ConvergenceProgress::ConvergenceProgress(Progress::Options options, int64_t pass, double tolerance)
+    : options_(std::move(options)), pass_(pass), tolerance_(tolerance) {
+  if (!options_.now) options_.now = [] { return std::chrono::steady_clock::now(); };
+}
+
+void ConvergenceProgress::tell(const ConvergencePoint& point) {
+  if (point.gap) gap_ = point.gap;
+  if (!first_gap_) first_gap_ = point.gap;
+  const Progress::Time now = options_.now();
+  if (!options_.terminal || now - drawn_ < kDrawnFor) return;
+  drawn_ = now;
+  bar_ = true;
+  options_.write("\r\x1b[K" + line_of(point, options_.width ? options_.width() : 80));
+}
+
+std::string ConvergenceProgress::line_of(const ConvergencePoint& point, int width) {
+  const double way = gap_ ? way_of(*first_gap_, *gap_, tolerance_) : 0;
+  const std::string bar(static_cast<size_t>(way * kCells), '=');
+  std::string line = format("[{:<{}}] pass {:.1f}  objective {:.6g}", bar, kCells,
+                            passes_of(point, pass_), point.objective);
+  if (gap_) line += format("  gap {:.2g} of {:.2g}", *gap_, tolerance_);
+  if (point.seconds > 0)
+    line += format(
+        "  {} updates/s",
+        human_count(static_cast<long long>(static_cast<double>(point.updates) / point.seconds)));
+  const auto room = static_cast<size_t>(std::max(1, width - 1));
+  if (line.size() > room) line.resize(room);
+  return line;
+}
+
+void ConvergenceProgress::abandon() {
+  if (std::exchange(bar_, false)) options_.write("\n");
+}
+
+}  // namespace kerf::apps
