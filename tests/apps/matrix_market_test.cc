@@ -161,7 +161,7 @@ TEST_P(RandomMatrices, AreTakenInEveryKindOfFile) {
   for (const std::string values : {"real", "integer", "pattern"})
     for (const std::string symmetry : {"general", "symmetric", "skew-symmetric"}) {
       if (values == "pattern" && symmetry == "skew-symmetric") continue;
-      SCOPED_TRACE(values + " " + symmetry);
+      SCOPED_TRACE(format("{} {}", values, symmetry));
       WrittenByHand matrix(values, symmetry, static_cast<int64_t>(random() % 9), random);
       EXPECT_EQ(read(matrix.coordinates(random)), matrix.expected());
       if (values == "pattern") continue;
@@ -234,8 +234,8 @@ TEST_F(MatrixMarket, EntriesThatAreNoneAreRefusedByTheirLine) {
   expect_refused(head + "1 1 1 1\n", 4, "expected the line's end, found '1'");
   expect_refused(head + "1 1 2x\n", 4, "expected a finite number, found '2x'");
   for (const std::string value : {"nan", "-inf", "1e400", "+-1", "+", "0x10", "1,5", "1d3"})
-    expect_refused(head + "1 1 " + value + "\n", 4,
-                   "expected a finite number, found '" + value + "'");
+    expect_refused(format("{}1 1 {}\n", head, value), 4,
+                   format("expected a finite number, found '{}'", value));
   expect_refused(head + "1 1 \x01\xff" + std::string(100, 'y') + "\n", 4, "found '??yyyy");
   expect_refused("%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 1.5\n", 3,
                  "expected an integer from -9007199254740992 to 9007199254740992, found '1.5'");
