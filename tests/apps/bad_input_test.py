@@ -11,6 +11,7 @@ import unittest
 
 from kerf_command import KERF, SLOW, KerfTest, run, write_images
 
+LASSO = ("--x", "x.mtx", "--y", "y.mtx", "--lambda", 1)
 QUICK = ("--workers", 2, "--steps", 2, "--no-test", "--transport", "inproc")
 
 
@@ -293,12 +294,13 @@ class Requests(KerfTest):
                            "--trace-steps", "--seed"),
                  "plan": ("--workers", "--threads"), "eval": ("--workers", "--threads"),
                  "schedule": ("--workers", "--micro-batches", "--threads"), "worker": ("--index",),
-                 "run": ("--rows", "--columns", "--block", "--sweeps", "--workers", "--seed")}
+                 "run": ("--rows", "--columns", "--block", "--sweeps", "--workers", "--seed"),
+                 "lasso": ("--set-size", "--depth", "--workers", "--seed", "--max-passes")}
         for command, names in flags.items():
             for flag in names:
                 for value in ("010", "0x3", "1e3"):
                     with self.subTest(command=command, flag=flag, value=value):
-                        needed = {"run": ("least-squares",), "eval": ("--weights", "w")}.get(command, ())
+                        needed = {"run": ("least-squares",), "eval": ("--weights", "w"), "lasso": LASSO}.get(command, ())
                         self.assert_one_error(run(command, *needed, flag, value), f"{flag}: ", f'"{value}" is no whole number')
 
     def test_flags_that_would_do_nothing(self):
@@ -319,7 +321,7 @@ class Requests(KerfTest):
 
     def test_no_option_takes_an_empty_value(self):
         """An unset variable of a script is not zero, and not a default."""
-        least = {"plan": 44, "train": 40, "eval": 30, "infer": 30, "run": 8, "schedule": 20, "profile": 15, "export": 12, "compare": 0,
+        least = {"plan": 44, "train": 40, "eval": 30, "infer": 30, "run": 8, "lasso": 14, "schedule": 20, "profile": 15, "export": 12, "compare": 0,
                  "worker": 2}
         for command, count in least.items():
             text = run(command, "--help").stdout
@@ -329,7 +331,7 @@ class Requests(KerfTest):
             self.assertGreaterEqual(len(flags), count, command)
             for flag in sorted(flags):
                 with self.subTest(command=command, flag=flag):
-                    needed = {"run": ("least-squares",), "eval": ("--weights", "w"), "compare": ("a",), "export": ("--out", "a"),
+                    needed = {"run": ("least-squares",), "lasso": LASSO, "eval": ("--weights", "w"), "compare": ("a",), "export": ("--out", "a"),
                               "infer": ("--input", "a=b", "--output", "c")}.get(command, ())
                     self.assert_one_error(run(command, *needed, flag, ""), f"{flag}: ")
         for flag in ("--steps", "--seed", "--momentum", "--workers", "--plan", "--weights", "--listen", "--picture",
