@@ -3,6 +3,7 @@
 #include "apps/data/datasets.h"
 #include "apps/data/given_inputs.h"
 #include "apps/lasso/lasso_worker.h"
+#include "apps/lasso/sweep_worker.h"
 #include "apps/least_squares/least_squares.h"
 #include "apps/models.h"
 #include "schedmp/encoded_program.h"
@@ -22,7 +23,8 @@ schedmp::TrainingFactories training_factories() {
 schedmp::ProgramFactories program_factories() {
   return {{"training", [] { return schedmp::training_worker(training_factories()); }},
           {"least-squares", schedmp::worker_half<LeastSquaresWorker>},
-          {"lasso", schedmp::worker_half<LassoWorker>}};
+          {"lasso", schedmp::worker_half<LassoWorker>},
+          {"lasso-sweeps", schedmp::worker_half<SweepWorker>}};
 }
 
 }  // namespace kerf::apps

@@ -14,6 +14,7 @@
 #include "apps/kerf/flag_values.h"
 #include "apps/kerf/run_flags.h"
 #include "apps/lasso/lasso.h"
+#include "apps/lasso/lasso_sweeps.h"
 
 namespace kerf::apps {
 
@@ -26,68 +27,81 @@ const std::map<std::string, Selection> kSchedules = {
     {"priority", Selection::kPriority},
     {"priority+filter", Selection::kPriorityFiltered}};
 
+constexpr const char* kSweeps = "sweeps";
+
 struct LassoCommand {
-  LassoOptions options;
+  LassoProblem problem;
+  LassoOptions by_sets;
+  LassoSweepOptions by_sweeps;
   CrewFlags crew_flags;
   int workers = 2;
-  std::string schedule = "priority+filter";
+  std::string schedule = kSweeps;
   std::string out;
   bool json = false;
+  CLI::App* command = nullptr;
 
   int run();
 
  private:
   void check();
-  void keep(const std::vector<double>& solution) const;
+  void check_flags_of_schedule() const;
+  template <class Program>
+  int solve(Program& program, ConvergenceProgress& progress) const;
 };
 
+void LassoCommand::check_flags_of_schedule() const {
+  const bool sweeps = schedule == kSweeps;
+  for (const char* flag : {"--set-size", "--depth", "--threshold", "--seed"})
+    require(!sweeps || command->get_option(flag)->count() == 0, flag,
+            "it is of --schedule uniform, priority and priority+filter");
+  require(sweeps || command->get_option("--sweeps")->count() == 0, "--sweeps",
+          "it is of --schedule sweeps");
+  require(by_sweeps.sweeps >= 1, "--sweeps", "it is not at least 1");
+  require(by_sets.depth >= 1, "--depth", "it is not at least 1");
+  require(by_sets.sets.size >= 1, "--set-size", "it is not at least 1");
+}
+
 void LassoCommand::check() {
-  const auto positive = [](const char* flag, double value) {
-    require(std::isfinite(value) && value > 0, flag, format("{} is not above 0", value));
-  };
-  positive("--lambda", options.lambda);
-  require(options.tolerance >= 0 && std::isfinite(options.tolerance), "--tol",
-          format("{} is not 0 or more", options.tolerance));
-  require(options.most_seconds >= 0, "--max-seconds",
-          format("{} is not 0 or more", options.most_seconds));
-  require(options.depth >= 1, "--depth", "it is not at least 1");
-  require(options.sets.size >= 1, "--set-size", "it is not at least 1");
-  const MatrixSize x = matrix_size(options.x), y = matrix_size(options.y);
-  require(x.rows >= 1 && x.columns >= 1, options.x, "it is empty");
-  require(y.columns == 1 && y.rows == x.rows, options.y,
+  require(std::isfinite(problem.lambda) && problem.lambda > 0, "--lambda",
+          format("{} is not above 0", problem.lambda));
+  require(problem.tolerance >= 0 && std::isfinite(problem.tolerance), "--tol",
+          format("{} is not 0 or more", problem.tolerance));
+  require(problem.most_seconds >= 0, "--max-seconds",
+          format("{} is not 0 or more", problem.most_seconds));
+  check_flags_of_schedule();
+  const MatrixSize x = matrix_size(problem.x), y = matrix_size(problem.y);
+  require(x.rows >= 1 && x.columns >= 1, problem.x, "it is empty");
+  require(y.columns == 1 && y.rows == x.rows, problem.y,
           format("it is {} x {}; a column of {} rows is needed, as many as {} has", y.rows,
-                 y.columns, x.rows, options.x));
-  require(workers >= 1 && workers <= kMostWorkers && workers <= x.rows, "--workers",
-          format("{} is not within 1 and {}: rows are divided over them", workers,
-                 std::min<int64_t>(kMostWorkers, x.rows)));
-  options.rows = x.rows;
-  options.columns = x.columns;
-  options.sets.selection = kSchedules.at(schedule);
+                 y.columns, x.rows, problem.x));
+  const auto [divided, what] =
+      schedule == kSweeps ? std::pair(x.columns, "columns") : std::pair(x.rows, "rows");
+  require(workers >= 1 && workers <= kMostWorkers && workers <= divided, "--workers",
+          format("{} is not within 1 and {}: {} are divided over them", workers,
+                 std::min<int64_t>(kMostWorkers, divided), what));
+  problem.rows = x.rows;
+  problem.columns = x.columns;
 }
 
-void LassoCommand::keep(const std::vector<double>& solution) const {
-  if (!out.empty()) write_matrix_market(out, solution);
-}
-
-int LassoCommand::run() {
-  check();
-  ConvergenceProgress progress(progress_on_stderr(), options.columns, options.tolerance);
-  Lasso program(options, workers, [&](const ConvergencePoint& point) { progress.tell(point); });
+template <class Program>
+int LassoCommand::solve(Program& program, ConvergenceProgress& progress) const {
   const schedmp::LoopReport loop = drive(program, crew_flags, {.workers = workers}, progress).loop;
-  keep(program.solution());
+  const std::vector<double>& solution = program.solution();
+  if (!out.empty()) write_matrix_market(out, solution);
   const ConvergencePoint& last = program.history().back();
-  const auto nonzeros = std::count_if(program.solution().begin(), program.solution().end(),
-                                      [](double b) { return b != 0; });
+  const double gap = last.gap.value_or(HUGE_VAL);  // the last round is a check
+  const auto nonzeros =
+      std::count_if(solution.begin(), solution.end(), [](double b) { return b != 0; });
   if (!program.converged())
     tell_notes(
         {format("stopped before it converged: the gap is {:.2g}, more than the {:.2g} of "
                 "--tol",
-                last.gap.value_or(HUGE_VAL), options.tolerance)});
+                gap, problem.tolerance)});
   answer(
       json,
       [&] {
         return Json{{"objective", last.objective},
-                    {"gap", last.gap ? Json(*last.gap) : Json()},
+                    {"gap", gap},
                     {"converged", program.converged()},
                     {"nonzeros", nonzeros},
                     {"rounds", loop.rounds},
@@ -96,29 +110,57 @@ int LassoCommand::run() {
                     {"history", to_json(program.history())}};
       },
       [&](bool) {
-        return convergence_table(program.history(), options.columns) +
+        return convergence_table(program.history(), problem.columns) +
                format(
                    "\n{} in {} over {}: objective {:.8g}, relative gap {:.2g}, {} of {} "
                    "coefficients are not 0\n",
                    plural(loop.rounds, "round"), human_seconds(loop.seconds),
-                   plural(workers, "worker"), last.objective, last.gap.value_or(HUGE_VAL),
-                   human_count(nonzeros), human_count(options.columns));
+                   plural(workers, "worker"), last.objective, gap, human_count(nonzeros),
+                   human_count(problem.columns));
       });
   return 0;
 }
 
+int LassoCommand::run() {
+  check();
+  ConvergenceProgress progress(progress_on_stderr(), problem.columns, problem.tolerance);
+  const auto tell = [&](const ConvergencePoint& point) { progress.tell(point); };
+  if (schedule == kSweeps) {
+    static_cast<LassoProblem&>(by_sweeps) = problem;
+    LassoSweeps program(by_sweeps, workers, read_column(problem.y), tell);
+    return solve(program, progress);
+  }
+  static_cast<LassoProblem&>(by_sets) = problem;
+  by_sets.sets.selection = kSchedules.at(schedule);
+  Lasso program(by_sets, workers, tell);
+  return solve(program, progress);
+}
+
+std::vector<std::string> schedules() {
+  std::vector<std::string> names{kSweeps};
+  for (const auto& [name, selection] : kSchedules) names.push_back(name);
+  return names;
+}
+
 void add_schedule_flags(CLI::App& command, LassoCommand& state) {
-  schedmp::VariableSetOptions& sets = state.options.sets;
+  schedmp::VariableSetOptions& sets = state.by_sets.sets;
   command
       .add_option("--schedule", state.schedule,
-                  "uniform: every variable once a pass; priority: those that changed most; "
-                  "priority+filter: of these no two that depend on each other at once")
-      ->check(CLI::IsMember(kSchedules))
+                  "sweeps: each worker has some columns and goes through them one after the other. "
+                  "Or each has some rows, and a round sets some variables at once: uniform takes "
+                  "every variable once a pass; priority those that changed most; priority+filter "
+                  "of these no two that depend on each other")
+      ->check(CLI::IsMember(schedules()))
+      ->capture_default_str();
+  command
+      .add_option("--sweeps", state.by_sweeps.sweeps,
+                  "How often a worker goes through its columns in a round of --schedule sweeps")
+      ->check(whole_number<int>())
       ->capture_default_str();
   command.add_option("--set-size", sets.size, "Variables of a round, at most")
       ->check(whole_number<int64_t>())
       ->capture_default_str();
-  command.add_option("--depth", state.options.depth, "Rounds under way")
+  command.add_option("--depth", state.by_sets.depth, "Rounds under way")
       ->check(whole_number<int>())
       ->capture_default_str();
   command
@@ -134,26 +176,27 @@ void add_lasso_command(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand(
       "lasso", "Minimises 1/2 |y - X b|^2 + lambda |b|_1 by scheduled coordinate descent.");
   auto state = std::make_shared<LassoCommand>();
-  command->add_option("--x", state->options.x, "The matrix X: Matrix Market (.mtx), or CSC (.npz)")
+  state->command = command;
+  command->add_option("--x", state->problem.x, "The matrix X: Matrix Market (.mtx), or CSC (.npz)")
       ->required()
       ->type_name("FILE");
-  command->add_option("--y", state->options.y, "The column y: .mtx or .npy")
+  command->add_option("--y", state->problem.y, "The column y: .mtx or .npy")
       ->required()
       ->type_name("FILE");
-  command->add_option("--lambda", state->options.lambda, "The weight of |b|_1")->required();
+  command->add_option("--lambda", state->problem.lambda, "The weight of |b|_1")->required();
   command
-      ->add_option("--tol", state->options.tolerance,
+      ->add_option("--tol", state->problem.tolerance,
                    "Converged at this duality gap, relative to the objective")
       ->capture_default_str();
   command
-      ->add_option("--max-passes", state->options.most_passes,
+      ->add_option("--max-passes", state->problem.most_passes,
                    "Stop after as many updates as this many times all variables; 0: never")
       ->check(whole_number<int64_t>())
       ->capture_default_str();
-  command->add_option("--max-seconds", state->options.most_seconds, "Stop after so long; 0: never")
+  command->add_option("--max-seconds", state->problem.most_seconds, "Stop after so long; 0: never")
       ->capture_default_str();
   add_schedule_flags(*command, *state);
-  command->add_option("--workers", state->workers, "Rows are divided over them")
+  command->add_option("--workers", state->workers, "Columns, or rows, are divided over them")
       ->check(whole_number<int>())
       ->capture_default_str();
   command->add_option("--out", state->out, "Where to write b, as Matrix Market")
@@ -161,8 +204,6 @@ void add_lasso_command(CLI::App& app, Chosen& chosen) {
   add_crew_flags(*command, state->crew_flags);
   add_json_flag(*command, state->json);
   command->footer(
-      "Each worker holds some rows of X. A round computes the minimum along each variable of a "
-      "set; up to --depth rounds overlap.\n\n"
       "Examples:\n"
       "  kerf lasso --x X.mtx --y Y.mtx --lambda 0.5 --out BETA.mtx\n"
       "  kerf lasso --x X.npz --y y.npy --lambda 0.5 --workers 4 --schedule uniform --json");

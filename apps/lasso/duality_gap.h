@@ -28,10 +28,10 @@ inline double dual(const LassoMoment& m, double lambda) {
   return scale * m.fit - scale * scale * m.residual / 2;
 }
 
-// (P - D) / P, at least 0: what P is above the optimum, in parts of P, is no more.
-inline double relative_gap(const LassoMoment& m, double lambda) {
-  const double objective = primal(m, lambda);
-  return objective > 0 ? std::max(0.0, (objective - dual(m, lambda)) / objective) : 0;
+// (P - D) / P, at least 0: what P is above the optimum, in parts of P, is no more. D may be of
+// another solution.
+inline double relative_gap(double primal, double dual) {
+  return primal > 0 ? std::max(0.0, (primal - dual) / primal) : 0;
 }
 
 }  // namespace kerf::apps

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "apps/lasso/shrunk.h"
 #include "ops/layout.h"
 #include "runtime/error.h"
 #include "runtime/time.h"
@@ -34,10 +35,6 @@ void add(std::vector<Number>& to, const std::vector<Number>& from) {
   if (to.empty()) to.resize(from.size());
   KERF_CHECK(to.size() == from.size(), "a share of {} numbers, not {}", from.size(), to.size());
   for (size_t i = 0; i < to.size(); ++i) to[i] += from[i];
-}
-
-double shrunk(double value, double by) {
-  return value > by ? value - by : value < -by ? value + by : 0;
 }
 
 schedmp::VariableSetOptions sets_of(const LassoOptions& options) {
@@ -152,8 +149,9 @@ void Lasso::end_phase() {
 }
 
 void Lasso::end_check() {
-  const double gap = relative_gap(checked_, options_.lambda);
-  note(primal(checked_, options_.lambda), gap);
+  const double objective = primal(checked_, options_.lambda);
+  const double gap = relative_gap(objective, dual(checked_, options_.lambda));
+  note(objective, gap);
   converged_ = gap <= options_.tolerance;
   over_ = converged_ || limit_is_reached();
   next_check_ = scheduled_ + options_.columns;

@@ -26,21 +26,15 @@
 
 #include "apps/lasso/duality_gap.h"
 #include "apps/lasso/lasso_messages.h"
+#include "apps/lasso/lasso_problem.h"
 #include "apps/report/convergence.h"
 #include "schedmp/program.h"
 #include "schedmp/selection/variable_sets.h"
 
 namespace kerf::apps {
 
-struct LassoOptions {
-  std::string x, y;  // files
-  int64_t rows = 0;
-  int64_t columns = 0;
-  double lambda = 0;
-  double tolerance = 1e-5;  // of the relative gap
-  int64_t most_passes = 0;  // as many updates as there are variables are a pass; 0: no limit
-  double most_seconds = 0;  // 0: no limit
-  int depth = 4;            // rounds under way
+struct LassoOptions : LassoProblem {
+  int depth = 4;                     // rounds under way
   schedmp::VariableSetOptions sets;  // `variables` follows from `columns`
 };
 

@@ -1,0 +1,233 @@
+#include "apps/lasso/lasso_sweeps.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "apps/lasso/extrapolation.h"
+#include "ops/layout.h"
+#include "runtime/error.h"
+#include "runtime/time.h"
+
+namespace kerf::apps {
+
+namespace {
+
+constexpr int64_t kMostInAMessage = 100'000;  // numbers
+// All columns are looked at when the active ones are nearer to their own optimum by this.
+constexpr double kNearEnough = 0.3;
+// The end is near with a gap of so many tolerances.
+constexpr double kNearTheEnd = 30;
+// That are mixed, and the one before them.
+constexpr size_t kIterates = 6, kFewestIterates = 4;
+
+double dot_of(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+ops::Range columns_of_worker(int64_t columns, int workers, int worker) {
+  const auto share = ops::split_evenly(columns, workers)[static_cast<size_t>(worker)];
+  return share.ranges(columns).empty() ? ops::Range{} : share.ranges(columns)[0];
+}
+
+}  // namespace
+
+LassoSweeps::LassoSweeps(const LassoSweepOptions& options, int workers, std::vector<double> y,
+                         Observer observer)
+    : options_(options),
+      workers_(workers),
+      y_(std::move(y)),
+      observer_(std::move(observer)),
+      residual_(y_),
+      b_(static_cast<size_t>(options.columns)),
+      iterates_({y_}) {
+  KERF_CHECK(options.lambda > 0 && options.sweeps >= 1 && std::ssize(y_) == options.rows);
+}
+
+SweepJob LassoSweeps::job(int worker) {
+  const ops::Range columns = columns_of_worker(options_.columns, workers_, worker);
+  const auto absolute = [](const std::string& file) {
+    return std::filesystem::absolute(file).string();
+  };
+  return {absolute(options_.x), absolute(options_.y), columns.begin,  columns.end,
+          options_.rows,        options_.columns,     options_.lambda};
+}
+
+LassoSweeps::Decision LassoSweeps::schedule(int64_t round) {
+  if (round == 0) begin_ns_ = runtime::now_ns();
+  if (phase_ == Phase::kOver) return schedmp::Done{};
+  return phase_ == Phase::kSweeps ? tasks_of_sweeps() : tasks_of_solution();
+}
+
+// The residual piece by piece, the sweeps with its last, and what they changed piece by piece.
+std::vector<LassoSweeps::Task> LassoSweeps::tasks_of_sweeps() const {
+  std::vector<Task> tasks;
+  for (int64_t first = 0; first < options_.rows; first += kMostInAMessage) {
+    const int64_t end = std::min(options_.rows, first + kMostInAMessage);
+    SweepTask task;
+    task.first = first;
+    task.residual.assign(residual_.begin() + first, residual_.begin() + end);
+    if (end == options_.rows) {
+      task.keep = !back_;
+      task.kept = kept_;
+      task.mix = mix_;
+      task.back = back_;
+      task.look = look_;
+      task.check = check_;
+      task.sweeps = options_.sweeps;
+      task.asked_count = std::min(options_.rows, kMostInAMessage);
+    }
+    for (int worker = 0; worker < workers_; ++worker) tasks.push_back({worker, task});
+  }
+  for (int64_t first = kMostInAMessage; first < options_.rows; first += kMostInAMessage) {
+    SweepTask task;
+    task.asked_first = first;
+    task.asked_count = std::min(kMostInAMessage, options_.rows - first);
+    for (int worker = 0; worker < workers_; ++worker) tasks.push_back({worker, task});
+  }
+  return tasks;
+}
+
+std::vector<LassoSweeps::Task> LassoSweeps::tasks_of_solution() const {
+  std::vector<Task> tasks;
+  for (int worker = 0; worker < workers_; ++worker) {
+    const ops::Range columns = columns_of_worker(options_.columns, workers_, worker);
+    for (int64_t first = columns.begin; first < columns.end; first += kMostInAMessage) {
+      SweepTask task;
+      task.solution = true;
+      task.keep = first == columns.begin;
+      task.kept = kept_;
+      task.asked_first = first - columns.begin;
+      task.asked_count = std::min(kMostInAMessage, columns.end - first);
+      tasks.push_back({worker, task, first});
+    }
+  }
+  return tasks;
+}
+
+void LassoSweeps::aggregate(int64_t /*round*/, std::vector<Result> results) {
+  if (phase_ == Phase::kSweeps)
+    take_sweeps(results);
+  else
+    take_solution(results);
+}
+
+void LassoSweeps::take_solution(const std::vector<Result>& results) {
+  for (const Result& each : results)
+    std::copy(each.payload.asked.begin(), each.payload.asked.end(), b_.begin() + each.id);
+  phase_ = Phase::kOver;
+}
+
+double LassoSweeps::seconds() const {
+  return static_cast<double>(runtime::now_ns() - begin_ns_) * 1e-9;
+}
+
+bool LassoSweeps::limit_is_reached() const {
+  return (options_.most_passes > 0 && updates_ / options_.columns >= options_.most_passes) ||
+         (options_.most_seconds > 0 && seconds() >= options_.most_seconds);
+}
+
+// Piece by piece, of each the shares of all workers.
+LassoSweeps::Sum LassoSweeps::sum_of(const std::vector<Result>& results) {
+  Sum sum;
+  sum.before = {dot_of(residual_, residual_), dot_of(y_, residual_), 0, 0};
+  sum.change.resize(residual_.size());
+  size_t taken = 0;  // rows
+  for (size_t i = 0; i < results.size(); ++i) {
+    const SweepShare& share = results[i].payload;
+    sum.before.l1 += share.l1;
+    sum.before.largest_product = std::max(sum.before.largest_product, share.largest_product);
+    sum.l1_swept += share.l1_swept;
+    updates_ += share.updates;
+    KERF_CHECK(taken + share.asked.size() <= sum.change.size());
+    for (size_t row = 0; row < share.asked.size(); ++row)
+      sum.change[taken + row] += share.asked[row];
+    const bool ends_piece = (i + 1) % static_cast<size_t>(workers_) == 0;
+    if (ends_piece) taken += share.asked.size();
+  }
+  KERF_CHECK(taken == residual_.size(), "{} rows of {}", taken, residual_.size());
+  return sum;
+}
+
+void LassoSweeps::take_sweeps(const std::vector<Result>& results) {
+  const Sum sum = sum_of(results);
+  const double objective = primal(sum.before, options_.lambda);
+  const double dual_now = dual(sum.before, options_.lambda);
+  if (check_) dual_ = std::max(dual_, dual_now);
+  if (goes_back(objective)) return;
+  if (check_) {
+    end_check(relative_gap(objective, dual_));
+    note(objective, last_gap_);
+    if (phase_ == Phase::kSolution) return;
+  } else {
+    note(objective, std::nullopt);
+  }
+  move(sum, objective);
+  plan_next(look_ ? relative_gap(objective, dual_now) : 1);
+}
+
+// `gap` is of the active columns alone. Near the end a check waits for a mixture, whose dual
+// solution is much the better one.
+void LassoSweeps::plan_next(double gap) {
+  due_ = due_ || gap <= std::max(options_.tolerance, kNearEnough * last_gap_);
+  if (iterates_.size() >= (due_ ? kFewestIterates : kIterates)) mix();
+  const bool waits = mix_.empty() && last_gap_ < kNearTheEnd * options_.tolerance;
+  check_ = limit_is_reached() || (due_ && !waits);
+  look_ = !look_ || !mix_.empty();
+}
+
+void LassoSweeps::end_check(double gap) {
+  last_gap_ = gap;
+  due_ = false;
+  converged_ = gap <= options_.tolerance;
+  if (!converged_ && !limit_is_reached()) return;
+  kept_ = 0;  // the gap is of what was before these sweeps
+  phase_ = Phase::kSolution;
+}
+
+bool LassoSweeps::goes_back(double objective) {
+  const bool mixed = !mix_.empty();
+  mix_.clear();
+  back_ = mixed && objective > objective_;
+  if (!back_) return false;
+  residual_ = unmixed_;
+  iterates_ = {residual_};
+  return true;
+}
+
+void LassoSweeps::note(double objective, std::optional<double> gap) {
+  history_.push_back(
+      {static_cast<int64_t>(history_.size()) + 1, updates_, seconds(), objective, gap});
+  if (observer_) observer_(history_.back());
+}
+
+void LassoSweeps::move(const Sum& sum, double objective) {
+  std::vector<double> whole = residual_;
+  for (size_t row = 0; row < whole.size(); ++row) whole[row] += sum.change[row];
+  const double of_whole = dot_of(whole, whole) / 2 + options_.lambda * sum.l1_swept;
+  const bool falls = of_whole <= objective;
+  kept_ = falls ? 1 : 1.0 / workers_;
+  objective_ = falls ? of_whole : objective;
+  if (falls)
+    residual_ = std::move(whole);
+  else
+    for (size_t row = 0; row < residual_.size(); ++row) residual_[row] += kept_ * sum.change[row];
+  iterates_.push_back(residual_);
+}
+
+// The workers forget what they remember when they mix, so it is mixed in any case.
+void LassoSweeps::mix() {
+  std::vector<double> last_alone(iterates_.size() - 1);
+  last_alone.back() = 1;
+  mix_ = extrapolation_of(iterates_).value_or(last_alone);
+  unmixed_ = residual_;
+  std::fill(residual_.begin(), residual_.end(), 0.0);
+  for (size_t i = 0; i < mix_.size(); ++i)
+    for (size_t row = 0; row < residual_.size(); ++row)
+      residual_[row] += mix_[i] * iterates_[i + 1][row];
+  iterates_.clear();
+}
+
+}  // namespace kerf::apps

@@ -1,0 +1,106 @@
+// The Lasso by sweeps over columns that are divided over the workers: the program of lasso.h for
+// where speed is all that counts. After CoCoA (Smith et al., "CoCoA: a general framework for
+// communication-efficient distributed optimization", JMLR 2018), with working sets as in celer
+// (Massias et al., ICML 2018).
+//
+// Each worker has some columns, their b, and a copy of the residual r = y - X b. A round:
+//
+//   schedule   gives everybody the residual, and says how often to sweep
+//   update     sweeps over the worker's active columns, one after the other, on its own copy
+//   aggregate  adds up by how much these changed r: all of it where the objective falls, else the
+//              mean of what the workers found, which never rises (it is convex)
+//
+// Now and then the residuals of the last rounds are mixed into one that is nearer to their limit
+// (extrapolation.h), and so are the b's, of which they are linear functions; if that is no better,
+// all goes back.
+//
+// Every other round also says how far the active columns by themselves are from their optimum. When
+// that is near enough, all columns are looked at: that gives the duality gap (duality_gap.h), and
+// the next active ones. The best dual solution so far counts.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "apps/lasso/duality_gap.h"
+#include "apps/lasso/lasso_problem.h"
+#include "apps/lasso/sweep_messages.h"
+#include "apps/report/convergence.h"
+#include "schedmp/program.h"
+
+namespace kerf::apps {
+
+struct LassoSweepOptions : LassoProblem {
+  int sweeps = 2;  // of a round
+};
+
+class LassoSweeps : public schedmp::SchedulerHalf<SweepMessages> {
+ public:
+  using Observer = std::function<void(const ConvergencePoint&)>;
+  // `y` is the file's. `observer`, if any, is told of every round.
+  LassoSweeps(const LassoSweepOptions& options, int workers, std::vector<double> y,
+              Observer observer = {});
+
+  std::string name() const override { return "lasso-sweeps"; }
+  Job job(int worker) override;
+  Decision schedule(int64_t round) override;
+  void aggregate(int64_t round, std::vector<Result> results) override;
+
+  const std::vector<double>& solution() const { return b_; }
+  const std::vector<ConvergencePoint>& history() const { return history_; }
+  bool converged() const { return converged_; }
+
+ private:
+  enum class Phase : uint8_t { kSweeps, kSolution, kOver };
+  // What the workers said together.
+  struct Sum {
+    LassoMoment before;  // the sweeps
+    double l1_swept = 0;
+    std::vector<double> change;  // of the residual
+  };
+
+  std::vector<Task> tasks_of_sweeps() const;
+  std::vector<Task> tasks_of_solution() const;
+  Sum sum_of(const std::vector<Result>& results);
+  void take_sweeps(const std::vector<Result>& results);
+  void take_solution(const std::vector<Result>& results);
+  // Whether the mixture that this round began with was no better, so that it goes back.
+  bool goes_back(double objective);
+  void note(double objective, std::optional<double> gap);
+  void end_check(double gap);
+  void move(const Sum& sum, double objective);
+  void mix();
+  void plan_next(double gap);
+  bool limit_is_reached() const;
+  double seconds() const;
+
+  LassoSweepOptions options_;
+  int workers_;
+  std::vector<double> y_;
+  Observer observer_;
+  Phase phase_ = Phase::kSweeps;
+  std::vector<double> residual_;
+  std::vector<double> b_;
+
+  // Of the next round, or of the one under way:
+  bool check_ = true;        // all columns are looked at
+  bool look_ = false;        // the active ones are, every other time
+  double kept_ = 1;          // of what the sweeps before changed
+  std::vector<double> mix_;  // coefficients; empty: nothing is mixed
+  bool back_ = false;        // the last mixture is undone
+
+  bool due_ = true;                            // the active columns are near enough
+  double dual_ = 0;                            // the largest of all checks
+  double last_gap_ = 1;                        // of a check
+  std::vector<std::vector<double>> iterates_;  // residuals since the last mixture
+  std::vector<double> unmixed_;                // the residual without the last mixture
+  double objective_ = 0;                       // at most that of the residual
+  int64_t updates_ = 0;
+  int64_t begin_ns_ = 0;
+  bool converged_ = false;
+  std::vector<ConvergencePoint> history_;
+};
+
+}  // namespace kerf::apps

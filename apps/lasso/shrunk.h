@@ -1,0 +1,10 @@
+// The proximal operator of |b|: soft thresholding.
+#pragma once
+
+namespace kerf::apps {
+
+inline double shrunk(double value, double by) {
+  return value > by ? value - by : value < -by ? value + by : 0;
+}
+
+}  // namespace kerf::apps

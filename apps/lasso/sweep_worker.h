@@ -1,0 +1,42 @@
+// The Lasso by sweeps on a worker: its columns of X with their b, and a copy of the residual
+// r = y - X b. A sweep goes through the active columns one after the other, and sets each b_j to
+// the minimum along it.
+#pragma once
+
+#include <vector>
+
+#include "apps/data/sparse_columns.h"
+#include "apps/lasso/sweep_messages.h"
+#include "schedmp/program.h"
+
+namespace kerf::apps {
+
+class SweepWorker : public schedmp::WorkerHalf<SweepMessages> {
+ public:
+  // Reads its columns. Throws Error{kUsage} that names the file.
+  void start(runtime::Workplace& workplace, const SweepJob& job) override;
+  SweepShare update(const SweepTask& task) override;
+
+ private:
+  void take(const SweepTask& task);
+  void keep(double part);
+  void mix(const std::vector<double>& coefficients);
+  void go_back();
+  double look_at_all();
+  double look_at_active() const;
+  void sweep();
+  double l1() const;
+
+  runtime::Activity* activity_ = nullptr;
+  double lambda_ = 0;
+  SparseColumns x_;
+  std::vector<double> squared_norms_;
+  std::vector<double> residual_, before_;  // now, and before the last sweeps
+  std::vector<double> b_, b_before_;
+  std::vector<std::vector<double>> remembered_;  // b's, one behind the other
+  std::vector<double> unmixed_;                  // what was there before the last mixture
+  std::vector<int32_t> active_;
+  SparseColumns active_x_;  // a copy of those columns, one behind the other
+};
+
+}  // namespace kerf::apps
