@@ -3,7 +3,7 @@
 #include "apps/data/datasets.h"
 #include "apps/data/given_inputs.h"
 #include "apps/lasso/lasso_worker.h"
-#include "apps/lasso/sweep_worker.h"
+#include "apps/lasso/lasso_sweep_worker.h"
 #include "apps/least_squares/least_squares.h"
 #include "apps/models.h"
 #include "schedmp/encoded_program.h"
@@ -24,7 +24,7 @@ schedmp::ProgramFactories program_factories() {
   return {{"training", [] { return schedmp::training_worker(training_factories()); }},
           {"least-squares", schedmp::worker_half<LeastSquaresWorker>},
           {"lasso", schedmp::worker_half<LassoWorker>},
-          {"lasso-sweeps", schedmp::worker_half<SweepWorker>}};
+          {"lasso-sweeps", schedmp::worker_half<LassoSweepWorker>}};
 }
 
 }  // namespace kerf::apps

@@ -39,4 +39,22 @@ struct SparseColumns {
   }
 };
 
+// Of a column with the values of its rows.
+inline double product_of(const SparseColumns& matrix, int64_t column,
+                         const std::vector<double>& vector) {
+  const auto rows = matrix.rows_of(column);
+  const auto values = matrix.values_of(column);
+  double sum = 0;
+  for (size_t i = 0; i < rows.size(); ++i) sum += values[i] * vector[static_cast<size_t>(rows[i])];
+  return sum;
+}
+// vector += factor x column.
+inline void add_column(const SparseColumns& matrix, int64_t column, double factor,
+                       std::vector<double>& vector) {
+  const auto rows = matrix.rows_of(column);
+  const auto values = matrix.values_of(column);
+  for (size_t i = 0; i < rows.size(); ++i)
+    vector[static_cast<size_t>(rows[i])] += factor * values[i];
+}
+
 }  // namespace kerf::apps

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "apps/data/matrix_file.h"
@@ -34,8 +35,10 @@ struct LassoCommand {
   LassoOptions by_sets;
   LassoSweepOptions by_sweeps;
   CrewFlags crew_flags;
+  std::optional<int> given_workers;
   int workers = 2;
   std::string schedule = kSweeps;
+  std::optional<int64_t> set_size;
   std::string out;
   bool json = false;
   CLI::App* command = nullptr;
@@ -51,14 +54,19 @@ struct LassoCommand {
 
 void LassoCommand::check_flags_of_schedule() const {
   const bool sweeps = schedule == kSweeps;
-  for (const char* flag : {"--set-size", "--depth", "--threshold", "--seed"})
+  for (const char* flag : {"--set-size", "--depth", "--seed"})
     require(!sweeps || command->get_option(flag)->count() == 0, flag,
             "it is of --schedule uniform, priority and priority+filter");
+  require(schedule == "priority+filter" || command->get_option("--threshold")->count() == 0,
+          "--threshold", "it is of --schedule priority+filter");
+  const double threshold = by_sets.sets.dependency.threshold;
+  require(threshold >= 0 && threshold < 1, "--threshold",
+          format("{} is not from 0 up to 1; 0.2 to 0.3 is a good one", threshold));
   require(sweeps || command->get_option("--sweeps")->count() == 0, "--sweeps",
           "it is of --schedule sweeps");
   require(by_sweeps.sweeps >= 1, "--sweeps", "it is not at least 1");
   require(by_sets.depth >= 1, "--depth", "it is not at least 1");
-  require(by_sets.sets.size >= 1, "--set-size", "it is not at least 1");
+  require(!set_size || *set_size >= 1, "--set-size", "it is not at least 1");
 }
 
 void LassoCommand::check() {
@@ -69,6 +77,9 @@ void LassoCommand::check() {
   require(problem.most_seconds >= 0, "--max-seconds",
           format("{} is not 0 or more", problem.most_seconds));
   check_flags_of_schedule();
+  require(out.empty() || can_hold_file(out), "--out", format("there is no folder for {}", out));
+  require(out.empty() || std::filesystem::path(out).extension() == ".mtx", "--out",
+          format("{} does not end in .mtx", out));
   const MatrixSize x = matrix_size(problem.x), y = matrix_size(problem.y);
   require(x.rows >= 1 && x.columns >= 1, problem.x, "it is empty");
   require(y.columns == 1 && y.rows == x.rows, problem.y,
@@ -76,6 +87,7 @@ void LassoCommand::check() {
                  y.columns, x.rows, problem.x));
   const auto [divided, what] =
       schedule == kSweeps ? std::pair(x.columns, "columns") : std::pair(x.rows, "rows");
+  workers = given_workers.value_or(static_cast<int>(std::min<int64_t>(2, divided)));
   require(workers >= 1 && workers <= kMostWorkers && workers <= divided, "--workers",
           format("{} is not within 1 and {}: {} are divided over them", workers,
                  std::min<int64_t>(kMostWorkers, divided), what));
@@ -88,11 +100,12 @@ int LassoCommand::solve(Program& program, ConvergenceProgress& progress) const {
   const schedmp::LoopReport loop = drive(program, crew_flags, {.workers = workers}, progress).loop;
   const std::vector<double>& solution = program.solution();
   if (!out.empty()) write_matrix_market(out, solution);
-  const ConvergencePoint& last = program.history().back();
+  const LassoRun& how = program.run();
+  const ConvergencePoint& last = how.history().back();
   const double gap = last.gap.value_or(HUGE_VAL);  // the last round is a check
   const auto nonzeros =
       std::count_if(solution.begin(), solution.end(), [](double b) { return b != 0; });
-  if (!program.converged())
+  if (!how.converged())
     tell_notes(
         {format("stopped before it converged: the gap is {:.2g}, more than the {:.2g} of "
                 "--tol",
@@ -100,17 +113,13 @@ int LassoCommand::solve(Program& program, ConvergenceProgress& progress) const {
   answer(
       json,
       [&] {
-        return Json{{"objective", last.objective},
-                    {"gap", gap},
-                    {"converged", program.converged()},
-                    {"nonzeros", nonzeros},
-                    {"rounds", loop.rounds},
-                    {"updates", last.updates},
-                    {"seconds", loop.seconds},
-                    {"history", to_json(program.history())}};
+        return Json{{"objective", last.objective},  {"gap", gap},
+                    {"converged", how.converged()}, {"nonzeros", nonzeros},
+                    {"rounds", loop.rounds},        {"updates", last.updates},
+                    {"seconds", loop.seconds},      {"history", to_json(how.history())}};
       },
       [&](bool) {
-        return convergence_table(program.history(), problem.columns) +
+        return convergence_table(how.history(), problem.columns) +
                format(
                    "\n{} in {} over {}: objective {:.8g}, relative gap {:.2g}, {} of {} "
                    "coefficients are not 0\n",
@@ -132,6 +141,8 @@ int LassoCommand::run() {
   }
   static_cast<LassoProblem&>(by_sets) = problem;
   by_sets.sets.selection = kSchedules.at(schedule);
+  const int64_t an_eighth = std::max<int64_t>(1, problem.columns / 8 / by_sets.depth);
+  by_sets.sets.size = set_size.value_or(std::min<int64_t>(256, an_eighth));
   Lasso program(by_sets, workers, tell);
   return solve(program, progress);
 }
@@ -157,9 +168,12 @@ void add_schedule_flags(CLI::App& command, LassoCommand& state) {
                   "How often a worker goes through its columns in a round of --schedule sweeps")
       ->check(whole_number<int>())
       ->capture_default_str();
-  command.add_option("--set-size", sets.size, "Variables of a round, at most")
+  command
+      .add_option("--set-size", state.set_size,
+                  "Variables of a round, at most (default 256, or so few that all rounds under way "
+                  "have an eighth of the variables)")
       ->check(whole_number<int64_t>())
-      ->capture_default_str();
+      ->type_name("N");
   command.add_option("--depth", state.by_sets.depth, "Rounds under way")
       ->check(whole_number<int>())
       ->capture_default_str();
@@ -196,9 +210,11 @@ void add_lasso_command(CLI::App& app, Chosen& chosen) {
   command->add_option("--max-seconds", state->problem.most_seconds, "Stop after so long; 0: never")
       ->capture_default_str();
   add_schedule_flags(*command, *state);
-  command->add_option("--workers", state->workers, "Columns, or rows, are divided over them")
+  command
+      ->add_option("--workers", state->given_workers,
+                   "Columns, or rows, are divided over them (default 2)")
       ->check(whole_number<int>())
-      ->capture_default_str();
+      ->type_name("N");
   command->add_option("--out", state->out, "Where to write b, as Matrix Market")
       ->type_name("FILE.mtx");
   add_crew_flags(*command, state->crew_flags);

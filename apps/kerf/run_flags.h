@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <filesystem>
 #include <string>
 
 #include "partitioner/model.h"
@@ -22,6 +23,9 @@ std::string existing_weights(const std::string& weights);
 bool has_contents(const partitioner::Value& value);
 [[noreturn]] void throw_no_weights(const partitioner::Model& model,
                                    const partitioner::Value& value);
+
+// Whether there is a folder that a file to be written goes into.
+bool can_hold_file(const std::filesystem::path& file);
 
 void add_seed_flag(CLI::App& command, uint64_t& seed, const std::string& help);
 

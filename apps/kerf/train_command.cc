@@ -28,11 +28,6 @@ namespace kerf::apps {
 
 namespace {
 
-bool can_hold_file(const std::filesystem::path& file) {
-  std::error_code absent;
-  return std::filesystem::is_directory(file.has_parent_path() ? file.parent_path() : ".", absent);
-}
-
 // Epochs that so many steps touch, at least one.
 int epochs_of(int64_t steps, int64_t per_epoch) {
   const int64_t begun = steps % per_epoch == 0 ? 0 : 1;

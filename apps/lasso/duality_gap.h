@@ -12,16 +12,16 @@
 namespace kerf::apps {
 
 // Of a solution b with the residual r = y - X b.
-struct LassoMoment {
+struct LassoTerms {
   double residual = 0;         // r . r
   double fit = 0;              // y . r
   double l1 = 0;               // |b|_1
   double largest_product = 0;  // of all |x_j . r|
 };
 
-inline double primal(const LassoMoment& m, double lambda) { return m.residual / 2 + lambda * m.l1; }
+inline double primal(const LassoTerms& m, double lambda) { return m.residual / 2 + lambda * m.l1; }
 
-inline double dual(const LassoMoment& m, double lambda) {
+inline double dual(const LassoTerms& m, double lambda) {
   if (m.residual <= 0) return 0;
   const double most = m.largest_product > 0 ? lambda / m.largest_product : HUGE_VAL;
   const double scale = std::clamp(m.fit / m.residual, -most, most);
@@ -31,7 +31,9 @@ inline double dual(const LassoMoment& m, double lambda) {
 // (P - D) / P, at least 0: what P is above the optimum, in parts of P, is no more. D may be of
 // another solution.
 inline double relative_gap(double primal, double dual) {
-  return primal > 0 ? std::max(0.0, (primal - dual) / primal) : 0;
+  if (primal == 0) return 0;
+  const double gap = (primal - dual) / primal;
+  return gap < 0 ? 0 : gap;  // no number stays none
 }
 
 }  // namespace kerf::apps

@@ -4,10 +4,9 @@
 #include <cmath>
 #include <filesystem>
 
-#include "apps/lasso/shrunk.h"
+#include "apps/lasso/soft_threshold.h"
 #include "ops/layout.h"
 #include "runtime/error.h"
-#include "runtime/time.h"
 
 namespace kerf::apps {
 
@@ -19,6 +18,8 @@ constexpr int64_t kMostColumns = 100'000;  // in a row
 constexpr int64_t kObjectivesInAPass = 20;
 // The objective falls from where it was with b = 0, unless updates work against each other.
 constexpr double kDiverged = 10;
+// With a larger gap it stands still for another reason.
+constexpr double kRounding = 1e-6;
 
 template <class To, class From>
 std::vector<To> part_of(const std::vector<From>& all, size_t piece) {
@@ -55,10 +56,10 @@ schedmp::VariableSetOptions sets_of(const LassoOptions& options) {
 
 }  // namespace
 
-Lasso::Lasso(const LassoOptions& options, int workers, Observer observer)
+Lasso::Lasso(const LassoOptions& options, int workers, LassoRun::Observer observer)
     : options_(options),
       workers_(workers),
-      observer_(std::move(observer)),
+      run_(options, std::move(observer)),
       sets_(sets_of(options)),
       b_(static_cast<size_t>(options.columns)),
       squared_norms_(b_.size()) {
@@ -79,7 +80,7 @@ LassoJob Lasso::job(int worker) {
 // ---- schedule
 
 Lasso::Decision Lasso::schedule(int64_t number) {
-  if (number == 0) begin_ns_ = runtime::now_ns();
+  if (number == 0) run_.begin();
   while (!over_) {
     if (phase_ == Phase::kDescent && check_is_due()) {
       phase_ = Phase::kCheck;
@@ -133,12 +134,8 @@ std::optional<Lasso::Round> Lasso::next_set(int64_t number) {
   return round;
 }
 
-bool Lasso::check_is_due() const { return scheduled_ >= next_check_ || limit_is_reached(); }
-
-bool Lasso::limit_is_reached() const {
-  const double seconds = static_cast<double>(runtime::now_ns() - begin_ns_) * 1e-9;
-  return (options_.most_passes > 0 && scheduled_ / options_.columns >= options_.most_passes) ||
-         (options_.most_seconds > 0 && seconds >= options_.most_seconds);
+bool Lasso::check_is_due() const {
+  return scheduled_ >= next_check_ || run_.limit_is_reached(scheduled_);
 }
 
 void Lasso::end_phase() {
@@ -151,9 +148,9 @@ void Lasso::end_phase() {
 void Lasso::end_check() {
   const double objective = primal(checked_, options_.lambda);
   const double gap = relative_gap(objective, dual(checked_, options_.lambda));
-  note(objective, gap);
-  converged_ = gap <= options_.tolerance;
-  over_ = converged_ || limit_is_reached();
+  over_ = run_.check(rounds_, updates_, objective, gap);
+  if (run_.stalled() && gap > kRounding) throw_diverged(options_.sets.selection);
+  expect_no_rise(objective);
   next_check_ = scheduled_ + options_.columns;
   sets_.restart(deltas_);
   checked_ = {};
@@ -191,13 +188,13 @@ std::vector<Lasso::Task> Lasso::tasks_of(const Round& round) {
 // ---- aggregate
 
 // Piece by piece, of each the shares of all workers, in their order.
-LassoShare Lasso::sum_of(const std::vector<Result>& results) const {
-  LassoShare sum;
+LassoResult Lasso::sum_of(const std::vector<Result>& results) const {
+  LassoResult sum;
   const auto workers = static_cast<size_t>(workers_);
   for (size_t piece = 0; piece < results.size(); piece += workers) {
     std::vector<double> products;
     for (size_t worker = 0; worker < workers; ++worker) {
-      const LassoShare& share = results[piece + worker].payload;
+      const LassoResult& share = results[piece + worker].payload;
       add(products, share.products);
       if (!share.gram.empty()) add(sum.gram, share.gram);
       if (!share.range.empty()) add(sum.range, share.range);
@@ -215,7 +212,7 @@ void Lasso::aggregate(int64_t number, std::vector<Result> results) {
   const Round round = std::move(found->second);
   under_way_.erase(found);
   ++rounds_;
-  const LassoShare sum = sum_of(results);
+  const LassoResult sum = sum_of(results);
   switch (round.phase) {
     case Phase::kNorms:
       std::copy(sum.range.begin(), sum.range.end(), squared_norms_.begin() + round.first);
@@ -229,7 +226,7 @@ void Lasso::aggregate(int64_t number, std::vector<Result> results) {
   }
 }
 
-void Lasso::take_check(const Round& round, const LassoShare& sum) {
+void Lasso::take_check(const Round& round, const LassoResult& sum) {
   if (round.objective) {
     l1_ = 0;
     for (const double b : b_) l1_ += std::abs(b);
@@ -243,23 +240,28 @@ void Lasso::take_check(const Round& round, const LassoShare& sum) {
   }
 }
 
-void Lasso::descend(int64_t number, const Round& round, const LassoShare& sum) {
-  if (round.objective) note(sum.residual / 2 + options_.lambda * round.l1, std::nullopt);
+void Lasso::descend(int64_t number, const Round& round, const LassoResult& sum) {
+  if (round.objective) {
+    const double objective = sum.residual / 2 + options_.lambda * round.l1;
+    if (!std::isfinite(objective)) throw_diverged(options_.sets.selection);
+    expect_no_rise(objective);
+    run_.note(rounds_, updates_, objective);
+  }
   const std::vector<int64_t> asked = round.asked();
   const size_t changing = round.chosen.set.size();
   std::vector<double> deltas;
   for (size_t i = 0; i < asked.size(); ++i) {
     const double value = best(asked[i], sum.products[i]);
     deltas.push_back(delta(asked[i], b_[static_cast<size_t>(asked[i])], value));
-    if (i < changing) set(asked[i], value);
+    if (i < changing) change(asked[i], value);
   }
   updates_ += std::ssize(asked);
   sets_.fold(number, deltas);
   if (!round.chosen.wanted.empty()) sets_.learn(round.chosen.wanted, correlations_of(round, sum));
 }
 
-std::vector<double> Lasso::correlations_of(const Round& round, const LassoShare& sum) const {
-  std::vector<double> correlations(sum.gram.begin(), sum.gram.end());
+std::vector<double> Lasso::correlations_of(const Round& round, const LassoResult& sum) const {
+  std::vector<double> correlations = sum.gram;
   // A column of zeros depends on nothing.
   const auto per_length = [&](int64_t column) {
     const double norm = squared_norms_[static_cast<size_t>(column)];
@@ -278,7 +280,7 @@ std::vector<double> Lasso::correlations_of(const Round& round, const LassoShare&
 double Lasso::best(int64_t column, double product) const {
   const double norm = squared_norms_[static_cast<size_t>(column)];
   if (norm == 0) return 0;
-  return shrunk(b_[static_cast<size_t>(column)] + product / norm, options_.lambda / norm);
+  return soft_threshold(b_[static_cast<size_t>(column)] + product / norm, options_.lambda / norm);
 }
 
 double Lasso::delta(int64_t column, double from, double to) const {
@@ -286,7 +288,7 @@ double Lasso::delta(int64_t column, double from, double to) const {
   return (to - from) * std::sqrt(squared_norms_[static_cast<size_t>(column)]);
 }
 
-void Lasso::set(int64_t column, double value) {
+void Lasso::change(int64_t column, double value) {
   double& b = b_[static_cast<size_t>(column)];
   if (value == b) return;
   l1_ += std::abs(value) - std::abs(b);
@@ -295,12 +297,9 @@ void Lasso::set(int64_t column, double value) {
   b = value;
 }
 
-void Lasso::note(double objective, std::optional<double> gap) {
-  if (!(objective <= kDiverged * (history_.empty() ? objective : history_.front().objective)))
+void Lasso::expect_no_rise(double objective) const {
+  if (objective > kDiverged * run_.history().front().objective)
     throw_diverged(options_.sets.selection);
-  history_.push_back({rounds_, updates_, static_cast<double>(runtime::now_ns() - begin_ns_) * 1e-9,
-                      objective, gap});
-  if (observer_) observer_(history_.back());
 }
 
 }  // namespace kerf::apps

@@ -19,7 +19,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <vector>
@@ -27,7 +26,7 @@
 #include "apps/lasso/duality_gap.h"
 #include "apps/lasso/lasso_messages.h"
 #include "apps/lasso/lasso_problem.h"
-#include "apps/report/convergence.h"
+#include "apps/lasso/lasso_run.h"
 #include "schedmp/program.h"
 #include "schedmp/selection/variable_sets.h"
 
@@ -40,10 +39,8 @@ struct LassoOptions : LassoProblem {
 
 class Lasso : public schedmp::SchedulerHalf<LassoMessages> {
  public:
-  using Observer = std::function<void(const ConvergencePoint&)>;
-  // Throws Error{kUsage} of options that cannot be. `observer`, if any, is told whenever there is
-  // something new.
-  Lasso(const LassoOptions& options, int workers, Observer observer = {});
+  // Throws Error{kUsage} of sets that cannot be.
+  Lasso(const LassoOptions& options, int workers, LassoRun::Observer observer = {});
 
   std::string name() const override { return "lasso"; }
   Job job(int worker) override;
@@ -53,8 +50,7 @@ class Lasso : public schedmp::SchedulerHalf<LassoMessages> {
   void aggregate(int64_t round, std::vector<Result> results) override;
 
   const std::vector<double>& solution() const { return b_; }
-  const std::vector<ConvergencePoint>& history() const { return history_; }
-  bool converged() const { return converged_; }
+  const LassoRun& run() const { return run_; }
 
  private:
   // Columns in a row are asked about before anything else, and in checks.
@@ -74,26 +70,26 @@ class Lasso : public schedmp::SchedulerHalf<LassoMessages> {
   std::optional<Round> next_columns();
   std::optional<Round> next_set(int64_t number);
   bool check_is_due() const;
-  bool limit_is_reached() const;
   // Nothing is under way.
   void end_phase();
   void end_check();
 
   std::vector<Task> tasks_of(const Round& round);
-  LassoShare sum_of(const std::vector<Result>& results) const;
-  void take_check(const Round& round, const LassoShare& sum);
-  void descend(int64_t number, const Round& round, const LassoShare& sum);
-  std::vector<double> correlations_of(const Round& round, const LassoShare& sum) const;
+  LassoResult sum_of(const std::vector<Result>& results) const;
+  void take_check(const Round& round, const LassoResult& sum);
+  void descend(int64_t number, const Round& round, const LassoResult& sum);
+  std::vector<double> correlations_of(const Round& round, const LassoResult& sum) const;
   // What b_j is at the minimum along it.
   double best(int64_t column, double product) const;
   // In units that are the same for all columns, whatever their lengths.
   double delta(int64_t column, double from, double to) const;
-  void set(int64_t column, double value);
-  void note(double objective, std::optional<double> gap);
+  void change(int64_t column, double value);
+  // Throws Error{kUsage} where the objective is far above what it was at first.
+  void expect_no_rise(double objective) const;
 
   LassoOptions options_;
   int workers_;
-  Observer observer_;
+  LassoRun run_;
   schedmp::VariableSets sets_;
 
   std::vector<double> b_;
@@ -105,7 +101,7 @@ class Lasso : public schedmp::SchedulerHalf<LassoMessages> {
   Phase phase_ = Phase::kNorms;
   std::map<int64_t, Round> under_way_;  // by number
   int64_t next_column_ = 0;
-  LassoMoment checked_;         // of the check under way
+  LassoTerms checked_;          // of the check under way
   std::vector<double> deltas_;  // likewise, of every variable
 
   int64_t scheduled_ = 0;  // updates
@@ -113,10 +109,7 @@ class Lasso : public schedmp::SchedulerHalf<LassoMessages> {
   int64_t next_check_ = 0;      // at so many updates
   int64_t next_objective_ = 0;  // likewise
   int64_t rounds_ = 0;
-  int64_t begin_ns_ = 0;
-  bool converged_ = false;
   bool over_ = false;
-  std::vector<ConvergencePoint> history_;
 };
 
 }  // namespace kerf::apps

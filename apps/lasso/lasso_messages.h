@@ -37,9 +37,9 @@ struct LassoTask {
 };
 
 // Of own rows; sums over all workers are what they say.
-struct LassoShare {
+struct LassoResult {
   std::vector<double> products;  // of the set
-  std::vector<float> gram;       // rows x columns, row-major
+  std::vector<double> gram;      // rows x columns, row-major
   std::vector<double> range;     // of the columns in a row
   double residual = 0;           // r . r
   double fit = 0;                // y . r
@@ -53,7 +53,7 @@ struct LassoShare {
 struct LassoMessages {
   using Job = LassoJob;
   using Task = LassoTask;
-  using Result = LassoShare;
+  using Result = LassoResult;
 };
 
 }  // namespace kerf::apps

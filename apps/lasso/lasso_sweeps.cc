@@ -7,7 +7,6 @@
 #include "apps/lasso/extrapolation.h"
 #include "ops/layout.h"
 #include "runtime/error.h"
-#include "runtime/time.h"
 
 namespace kerf::apps {
 
@@ -16,6 +15,7 @@ namespace {
 constexpr int64_t kMostInAMessage = 100'000;  // numbers
 // All columns are looked at when the active ones are nearer to their own optimum by this.
 constexpr double kNearEnough = 0.3;
+constexpr int kMostUnchecked = 300;  // rounds
 // The end is near with a gap of so many tolerances.
 constexpr double kNearTheEnd = 30;
 // That are mixed, and the one before them.
@@ -35,28 +35,29 @@ ops::Range columns_of_worker(int64_t columns, int workers, int worker) {
 }  // namespace
 
 LassoSweeps::LassoSweeps(const LassoSweepOptions& options, int workers, std::vector<double> y,
-                         Observer observer)
+                         LassoRun::Observer observer)
     : options_(options),
       workers_(workers),
       y_(std::move(y)),
-      observer_(std::move(observer)),
+      run_(options, std::move(observer)),
       residual_(y_),
       b_(static_cast<size_t>(options.columns)),
       iterates_({y_}) {
   KERF_CHECK(options.lambda > 0 && options.sweeps >= 1 && std::ssize(y_) == options.rows);
 }
 
-SweepJob LassoSweeps::job(int worker) {
+LassoSweepJob LassoSweeps::job(int worker) {
   const ops::Range columns = columns_of_worker(options_.columns, workers_, worker);
-  const auto absolute = [](const std::string& file) {
-    return std::filesystem::absolute(file).string();
-  };
-  return {absolute(options_.x), absolute(options_.y), columns.begin,  columns.end,
-          options_.rows,        options_.columns,     options_.lambda};
+  return {std::filesystem::absolute(options_.x).string(),
+          columns.begin,
+          columns.end,
+          options_.rows,
+          options_.columns,
+          options_.lambda};
 }
 
 LassoSweeps::Decision LassoSweeps::schedule(int64_t round) {
-  if (round == 0) begin_ns_ = runtime::now_ns();
+  if (round == 0) run_.begin();
   if (phase_ == Phase::kOver) return schedmp::Done{};
   return phase_ == Phase::kSweeps ? tasks_of_sweeps() : tasks_of_solution();
 }
@@ -66,7 +67,7 @@ std::vector<LassoSweeps::Task> LassoSweeps::tasks_of_sweeps() const {
   std::vector<Task> tasks;
   for (int64_t first = 0; first < options_.rows; first += kMostInAMessage) {
     const int64_t end = std::min(options_.rows, first + kMostInAMessage);
-    SweepTask task;
+    LassoSweepTask task;
     task.first = first;
     task.residual.assign(residual_.begin() + first, residual_.begin() + end);
     if (end == options_.rows) {
@@ -82,7 +83,7 @@ std::vector<LassoSweeps::Task> LassoSweeps::tasks_of_sweeps() const {
     for (int worker = 0; worker < workers_; ++worker) tasks.push_back({worker, task});
   }
   for (int64_t first = kMostInAMessage; first < options_.rows; first += kMostInAMessage) {
-    SweepTask task;
+    LassoSweepTask task;
     task.asked_first = first;
     task.asked_count = std::min(kMostInAMessage, options_.rows - first);
     for (int worker = 0; worker < workers_; ++worker) tasks.push_back({worker, task});
@@ -95,7 +96,7 @@ std::vector<LassoSweeps::Task> LassoSweeps::tasks_of_solution() const {
   for (int worker = 0; worker < workers_; ++worker) {
     const ops::Range columns = columns_of_worker(options_.columns, workers_, worker);
     for (int64_t first = columns.begin; first < columns.end; first += kMostInAMessage) {
-      SweepTask task;
+      LassoSweepTask task;
       task.solution = true;
       task.keep = first == columns.begin;
       task.kept = kept_;
@@ -107,9 +108,9 @@ std::vector<LassoSweeps::Task> LassoSweeps::tasks_of_solution() const {
   return tasks;
 }
 
-void LassoSweeps::aggregate(int64_t /*round*/, std::vector<Result> results) {
+void LassoSweeps::aggregate(int64_t round, std::vector<Result> results) {
   if (phase_ == Phase::kSweeps)
-    take_sweeps(results);
+    take_sweeps(round, results);
   else
     take_solution(results);
 }
@@ -120,15 +121,6 @@ void LassoSweeps::take_solution(const std::vector<Result>& results) {
   phase_ = Phase::kOver;
 }
 
-double LassoSweeps::seconds() const {
-  return static_cast<double>(runtime::now_ns() - begin_ns_) * 1e-9;
-}
-
-bool LassoSweeps::limit_is_reached() const {
-  return (options_.most_passes > 0 && updates_ / options_.columns >= options_.most_passes) ||
-         (options_.most_seconds > 0 && seconds() >= options_.most_seconds);
-}
-
 // Piece by piece, of each the shares of all workers.
 LassoSweeps::Sum LassoSweeps::sum_of(const std::vector<Result>& results) {
   Sum sum;
@@ -136,7 +128,7 @@ LassoSweeps::Sum LassoSweeps::sum_of(const std::vector<Result>& results) {
   sum.change.resize(residual_.size());
   size_t taken = 0;  // rows
   for (size_t i = 0; i < results.size(); ++i) {
-    const SweepShare& share = results[i].payload;
+    const LassoSweepResult& share = results[i].payload;
     sum.before.l1 += share.l1;
     sum.before.largest_product = std::max(sum.before.largest_product, share.largest_product);
     sum.l1_swept += share.l1_swept;
@@ -151,18 +143,24 @@ LassoSweeps::Sum LassoSweeps::sum_of(const std::vector<Result>& results) {
   return sum;
 }
 
-void LassoSweeps::take_sweeps(const std::vector<Result>& results) {
+void LassoSweeps::take_sweeps(int64_t round, const std::vector<Result>& results) {
   const Sum sum = sum_of(results);
   const double objective = primal(sum.before, options_.lambda);
   const double dual_now = dual(sum.before, options_.lambda);
   if (check_) dual_ = std::max(dual_, dual_now);
   if (goes_back(objective)) return;
   if (check_) {
-    end_check(relative_gap(objective, dual_));
-    note(objective, last_gap_);
-    if (phase_ == Phase::kSolution) return;
+    last_gap_ = relative_gap(objective, dual_);
+    due_ = false;
+    rounds_unchecked_ = 0;
+    if (run_.check(round + 1, updates_, objective, last_gap_)) {
+      kept_ = 0;  // the gap is of what was before these sweeps
+      phase_ = Phase::kSolution;
+      return;
+    }
   } else {
-    note(objective, std::nullopt);
+    ++rounds_unchecked_;
+    run_.note(round + 1, updates_, objective);
   }
   move(sum, objective);
   plan_next(look_ ? relative_gap(objective, dual_now) : 1);
@@ -171,20 +169,12 @@ void LassoSweeps::take_sweeps(const std::vector<Result>& results) {
 // `gap` is of the active columns alone. Near the end a check waits for a mixture, whose dual
 // solution is much the better one.
 void LassoSweeps::plan_next(double gap) {
-  due_ = due_ || gap <= std::max(options_.tolerance, kNearEnough * last_gap_);
+  due_ = due_ || gap <= std::max(options_.tolerance, kNearEnough * last_gap_) ||
+         rounds_unchecked_ >= kMostUnchecked;
   if (iterates_.size() >= (due_ ? kFewestIterates : kIterates)) mix();
   const bool waits = mix_.empty() && last_gap_ < kNearTheEnd * options_.tolerance;
-  check_ = limit_is_reached() || (due_ && !waits);
+  check_ = run_.limit_is_reached(updates_) || (due_ && !waits);
   look_ = !look_ || !mix_.empty();
-}
-
-void LassoSweeps::end_check(double gap) {
-  last_gap_ = gap;
-  due_ = false;
-  converged_ = gap <= options_.tolerance;
-  if (!converged_ && !limit_is_reached()) return;
-  kept_ = 0;  // the gap is of what was before these sweeps
-  phase_ = Phase::kSolution;
 }
 
 bool LassoSweeps::goes_back(double objective) {
@@ -195,12 +185,6 @@ bool LassoSweeps::goes_back(double objective) {
   residual_ = unmixed_;
   iterates_ = {residual_};
   return true;
-}
-
-void LassoSweeps::note(double objective, std::optional<double> gap) {
-  history_.push_back(
-      {static_cast<int64_t>(history_.size()) + 1, updates_, seconds(), objective, gap});
-  if (observer_) observer_(history_.back());
 }
 
 void LassoSweeps::move(const Sum& sum, double objective) {

@@ -11,8 +11,8 @@
 //              mean of what the workers found, which never rises (it is convex)
 //
 // Now and then the residuals of the last rounds are mixed into one that is nearer to their limit
-// (extrapolation.h), and so are the b's, of which they are linear functions; if that is no better,
-// all goes back.
+// (extrapolation.h), and so are the b's, of which they are linear functions; if that is worse than
+// what is known without it, all goes back.
 //
 // Every other round also says how far the active columns by themselves are from their optimum. When
 // that is near enough, all columns are looked at: that gives the duality gap (duality_gap.h), and
@@ -20,14 +20,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <optional>
 #include <vector>
 
 #include "apps/lasso/duality_gap.h"
 #include "apps/lasso/lasso_problem.h"
-#include "apps/lasso/sweep_messages.h"
-#include "apps/report/convergence.h"
+#include "apps/lasso/lasso_run.h"
+#include "apps/lasso/lasso_sweep_messages.h"
 #include "schedmp/program.h"
 
 namespace kerf::apps {
@@ -36,12 +34,11 @@ struct LassoSweepOptions : LassoProblem {
   int sweeps = 2;  // of a round
 };
 
-class LassoSweeps : public schedmp::SchedulerHalf<SweepMessages> {
+class LassoSweeps : public schedmp::SchedulerHalf<LassoSweepMessages> {
  public:
-  using Observer = std::function<void(const ConvergencePoint&)>;
-  // `y` is the file's. `observer`, if any, is told of every round.
+  // `y` is the file's.
   LassoSweeps(const LassoSweepOptions& options, int workers, std::vector<double> y,
-              Observer observer = {});
+              LassoRun::Observer observer = {});
 
   std::string name() const override { return "lasso-sweeps"; }
   Job job(int worker) override;
@@ -49,14 +46,13 @@ class LassoSweeps : public schedmp::SchedulerHalf<SweepMessages> {
   void aggregate(int64_t round, std::vector<Result> results) override;
 
   const std::vector<double>& solution() const { return b_; }
-  const std::vector<ConvergencePoint>& history() const { return history_; }
-  bool converged() const { return converged_; }
+  const LassoRun& run() const { return run_; }
 
  private:
   enum class Phase : uint8_t { kSweeps, kSolution, kOver };
   // What the workers said together.
   struct Sum {
-    LassoMoment before;  // the sweeps
+    LassoTerms before;  // the sweeps
     double l1_swept = 0;
     std::vector<double> change;  // of the residual
   };
@@ -64,22 +60,18 @@ class LassoSweeps : public schedmp::SchedulerHalf<SweepMessages> {
   std::vector<Task> tasks_of_sweeps() const;
   std::vector<Task> tasks_of_solution() const;
   Sum sum_of(const std::vector<Result>& results);
-  void take_sweeps(const std::vector<Result>& results);
+  void take_sweeps(int64_t round, const std::vector<Result>& results);
   void take_solution(const std::vector<Result>& results);
   // Whether the mixture that this round began with was no better, so that it goes back.
   bool goes_back(double objective);
-  void note(double objective, std::optional<double> gap);
-  void end_check(double gap);
   void move(const Sum& sum, double objective);
   void mix();
   void plan_next(double gap);
-  bool limit_is_reached() const;
-  double seconds() const;
 
   LassoSweepOptions options_;
   int workers_;
   std::vector<double> y_;
-  Observer observer_;
+  LassoRun run_;
   Phase phase_ = Phase::kSweeps;
   std::vector<double> residual_;
   std::vector<double> b_;
@@ -96,11 +88,9 @@ class LassoSweeps : public schedmp::SchedulerHalf<SweepMessages> {
   double last_gap_ = 1;                        // of a check
   std::vector<std::vector<double>> iterates_;  // residuals since the last mixture
   std::vector<double> unmixed_;                // the residual without the last mixture
-  double objective_ = 0;                       // at most that of the residual
+  double objective_ = 0;                       // at least that of the residual
   int64_t updates_ = 0;
-  int64_t begin_ns_ = 0;
-  bool converged_ = false;
-  std::vector<ConvergencePoint> history_;
+  int rounds_unchecked_ = 0;
 };
 
 }  // namespace kerf::apps

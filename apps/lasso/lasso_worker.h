@@ -14,14 +14,14 @@ class LassoWorker : public schedmp::WorkerHalf<LassoMessages> {
  public:
   // Reads its rows. Throws Error{kUsage} that names the file.
   void start(runtime::Workplace& workplace, const LassoJob& job) override;
-  LassoShare update(const LassoTask& task) override;
+  LassoResult update(const LassoTask& task) override;
 
  private:
-  double product(int32_t column, const std::vector<double>& vector) const;
-  std::vector<float> gram(const LassoTask& task);
+  std::vector<double> gram(const LassoTask& task);
   void add_products_of(int32_t column);
 
   runtime::Activity* activity_ = nullptr;
+  LassoJob job_;
   SparseColumns x_;
   std::vector<double> y_, residual_;
   SparseColumns by_row_;          // transposed, from the first question for a Gram block on

@@ -46,9 +46,9 @@ TEST(LassoBySets, FindsWhatAPlainLoopFinds) {
         options.sets.size = 4;
         Lasso program(options, workers);
         run(program, workers);
-        EXPECT_TRUE(program.converged()) << part;
+        EXPECT_TRUE(program.run().converged()) << part;
         const double found = objective_of(problem, program.solution(), lambda);
-        EXPECT_NEAR(program.history().back().objective, found, 1e-9 * found);
+        EXPECT_NEAR(program.run().history().back().objective, found, 1e-9 * found);
         EXPECT_GE(found, optimum * (1 - 1e-12));
         EXPECT_LE(found, optimum * (1 + 1.1e-9));
         for (size_t j = 0; j < expected.size(); ++j)
@@ -67,13 +67,13 @@ TEST(LassoBySets, IsNoFartherFromTheOptimumThanItSays) {
     Lasso program(options_of(files, lambda, selection), 2);
     run(program, 2);
     int checks = 0;
-    for (const ConvergencePoint& point : program.history()) {
+    for (const ConvergencePoint& point : program.run().history()) {
       if (!point.gap) continue;
       ++checks;
       EXPECT_LE(point.objective * (1 - *point.gap), optimum * (1 + 1e-12));
     }
     EXPECT_GT(checks, 2);
-    EXPECT_EQ(program.history().front().updates, 0);
+    EXPECT_EQ(program.run().history().front().updates, 0);
   }
 }
 
@@ -85,9 +85,9 @@ TEST(LassoBySets, IsZeroWhereThePenaltyIsLarge) {
         options_of(files, part * largest_product(problem), Selection::kPriorityFiltered);
     Lasso program(options, 2);
     run(program, 2);
-    EXPECT_TRUE(program.converged());
+    EXPECT_TRUE(program.run().converged());
     EXPECT_THAT(program.solution(), testing::Each(0.0));
-    EXPECT_EQ(program.history().size(), 1) << "it knows before it begins";
+    EXPECT_EQ(program.run().history().size(), 1) << "it knows before it begins";
   }
 }
 
@@ -107,7 +107,7 @@ TEST(LassoBySets, HasMessagesOfAnySize) {
     run(program, 2);
     ASSERT_EQ(program.solution().size(), 250'000);
     if (selection == Selection::kUniform) continue;  // of thirty at once
-    EXPECT_TRUE(program.converged());
+    EXPECT_TRUE(program.run().converged());
     for (size_t j = 0; j < expected.size(); ++j)
       EXPECT_NEAR(program.solution()[j], expected[j], 1e-3);
   }
@@ -163,7 +163,37 @@ TEST(LassoBySets, DivergesByPriorityAloneAndConvergesBehindTheFilter) {
   options.tolerance = 0.01;
   Lasso filtered(options, 2);
   run(filtered, 2);
-  EXPECT_TRUE(filtered.converged());
+  EXPECT_TRUE(filtered.run().converged());
+}
+
+// The unit of X is nobody's business: with lambda in the same unit, b is in one over it.
+TEST(LassoBySets, IsTheSameInAnyUnit) {
+  const Regression problem = regression_of(60, 90, 6, 0.6, 3);
+  const double lambda = 0.1 * largest_product(problem);
+  const double optimum = objective_of(problem, by_a_plain_loop(problem, lambda), lambda);
+  for (const double unit : {1e-25, 1e-3, 1e20}) {
+    Regression scaled = problem;
+    for (double& value : scaled.x.values) value *= unit;
+    const RegressionFiles files(scaled);
+    Lasso program(options_of(files, unit * lambda, Selection::kPriorityFiltered), 2);
+    run(program, 2);
+    EXPECT_TRUE(program.run().converged()) << unit;
+    EXPECT_NEAR(program.run().history().back().objective, optimum, 2e-9 * optimum) << unit;
+  }
+}
+
+// One column twice, and both at once: what one brings, both do.
+TEST(LassoBySets, SaysSoWhereItOnlySwings) {
+  Regression problem;
+  problem.x = {3, 2, {0, 3, 6}, {0, 1, 2, 0, 1, 2}, {1, 2, 3, 1, 2, 3}};
+  problem.y = {3, 6, 9};
+  const RegressionFiles files(problem);
+  LassoOptions options = options_of(files, 0.5, Selection::kUniform);
+  options.most_passes = 0;
+  Lasso program(options, 1);
+  const auto error = tests::error_of([&] { run(program, 1); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), testing::HasSubstr("it diverges"));
 }
 
 TEST(LassoBySets, StopsWhereItIsTold) {
@@ -174,25 +204,25 @@ TEST(LassoBySets, StopsWhereItIsTold) {
   options.most_passes = 3;
   Lasso brief(options, 2);
   run(brief, 2);
-  EXPECT_FALSE(brief.converged());
-  EXPECT_GE(brief.history().back().updates, 3 * 400);
-  EXPECT_LT(brief.history().back().updates, 4 * 400);
-  EXPECT_TRUE(brief.history().back().gap) << "it ends with a check";
+  EXPECT_FALSE(brief.run().converged());
+  EXPECT_GE(brief.run().history().back().updates, 3 * 400);
+  EXPECT_LT(brief.run().history().back().updates, 4 * 400);
+  EXPECT_TRUE(brief.run().history().back().gap) << "it ends with a check";
   options.most_passes = 0;
   options.most_seconds = 0.05;
   Lasso timed(options, 2);
   run(timed, 2);
-  EXPECT_GE(timed.history().back().seconds, 0.05);
+  EXPECT_GE(timed.run().history().back().seconds, 0.05);
 }
 
 TEST(DualityGap, IsZeroAtTheOptimumOfOneVariable) {
   // x = (1, 0), y = (3, 1), lambda 1: b = 2, r = (1, 1).
-  const LassoMoment optimum{2, 4, 2, 1};
+  const LassoTerms optimum{2, 4, 2, 1};
   EXPECT_DOUBLE_EQ(primal(optimum, 1), 3);
   EXPECT_DOUBLE_EQ(dual(optimum, 1), 3);
   EXPECT_DOUBLE_EQ(relative_gap(primal(optimum, 1), dual(optimum, 1)), 0);
   // b = 0: r = y.
-  const LassoMoment start{10, 10, 0, 3};
+  const LassoTerms start{10, 10, 0, 3};
   EXPECT_DOUBLE_EQ(dual(start, 1), 10.0 / 3 - 5.0 / 9);
   EXPECT_DOUBLE_EQ(relative_gap(5, 4), 0.2);
   EXPECT_EQ(relative_gap(5, 5.1), 0);

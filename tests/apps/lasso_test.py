@@ -104,11 +104,12 @@ class Lasso(KerfTest):
         sets = ("--schedule", "priority+filter")
         for flags, words in ((("--lambda", 0), ("--lambda", "not above 0")), (("--lambda", "nan"), ("--lambda",)), (("--tol", -1), ("--tol",)),
                              (("--set-size", 0, *sets), ("--set-size",)), (("--depth", 0, *sets), ("--depth",)),
-                             (("--threshold", 1.5, *sets), ("threshold", "0.2 to 0.3")), (("--sweeps", 0), ("--sweeps",)),
+                             (("--threshold", 1.5, *sets), ("--threshold", "0.2 to 0.3")), (("--sweeps", 0), ("--sweeps",)),
                              (("--set-size", 5), ("--set-size", "uniform")), (("--seed", 5), ("--seed", "uniform")), (("--sweeps", 5, *sets), ("--sweeps", "of --schedule sweeps")),
                              (("--workers", 71), ("--workers", "1 and 70: columns")), (("--workers", 41, *sets), ("--workers", "1 and 40: rows")),
                              (("--schedule", "cyclic"), ("--schedule", "sweeps")),
                              (("--max-seconds", -1), ("--max-seconds",)),
+                             (("--threshold", 0.2, "--schedule", "uniform"), ("--threshold", "priority+filter")), (("--threshold", "nan", *sets), ("--threshold",)),
                              (("--x", self.folder / "none.mtx"), ("none.mtx",)), (("--x", self.folder / "x.csv"), (".mtx",))):
             with self.subTest(flags=flags):
                 given = {**dict(zip(self.common[1::2], self.common[2::2], strict=True)), **dict(zip(flags[::2], flags[1::2], strict=True))}
@@ -121,7 +122,8 @@ class Lasso(KerfTest):
         answer = run("lasso", "--x", self.folder / "bad.mtx", "--y", self.folder / "y.mtx", "--lambda", 1)
         self.assertEqual(answer.returncode, 2, answer.stderr)
         self.assertIn("bad.mtx:4", answer.stderr)
-        self.assertEqual(run(*self.common, "--out", self.folder / "no" / "b.mtx").returncode, 2)
+        for out, words in ((self.folder / "no" / "b.mtx", "there is no folder"), (self.folder / "b.csv", "does not end in .mtx")):
+            self.assert_one_error(run(*self.common, "--out", out), "--out", words, code=2)
 
 
 class GeneratedData(KerfTest):

@@ -3,7 +3,7 @@
 
 namespace kerf::apps {
 
-inline double shrunk(double value, double by) {
+inline double soft_threshold(double value, double by) {
   return value > by ? value - by : value < -by ? value + by : 0;
 }
 

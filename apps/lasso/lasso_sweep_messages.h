@@ -7,8 +7,8 @@
 
 namespace kerf::apps {
 
-struct SweepJob {
-  std::string x, y;   // files, absolute
+struct LassoSweepJob {
+  std::string x;      // a file, absolute
   int64_t begin = 0;  // columns of this worker
   int64_t end = 0;
   int64_t rows = 0;  // of the whole, as the scheduler saw it
@@ -17,7 +17,7 @@ struct SweepJob {
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(x, y, begin, end, rows, columns, lambda);
+    archive(x, begin, end, rows, columns, lambda);
   }
 };
 
@@ -25,7 +25,7 @@ struct SweepJob {
 // changed, and remember the b that this makes; mix those that are remembered, or go back to what
 // was there before the last mixture; look at own columns; sweep so many times; answer with what
 // is asked for.
-struct SweepTask {
+struct LassoSweepTask {
   int64_t first = 0;
   std::vector<double> residual;
   bool keep = false;
@@ -46,7 +46,7 @@ struct SweepTask {
   }
 };
 
-struct SweepShare {
+struct LassoSweepResult {
   double l1 = 0;               // of own b, before the sweeps
   double l1_swept = 0;         // and after
   double largest_product = 0;  // of own |x_j . r| before, of the columns that were looked at
@@ -59,10 +59,10 @@ struct SweepShare {
   }
 };
 
-struct SweepMessages {
-  using Job = SweepJob;
-  using Task = SweepTask;
-  using Result = SweepShare;
+struct LassoSweepMessages {
+  using Job = LassoSweepJob;
+  using Task = LassoSweepTask;
+  using Result = LassoSweepResult;
 };
 
 }  // namespace kerf::apps

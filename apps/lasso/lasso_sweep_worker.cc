@@ -1,10 +1,11 @@
-#include "apps/lasso/sweep_worker.h"
+#include "apps/lasso/lasso_sweep_worker.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "apps/data/matrix_file.h"
-#include "apps/lasso/shrunk.h"
+#include "apps/lasso/soft_threshold.h"
+#include "apps/lasso/squared_norm.h"
 #include "runtime/error.h"
 
 namespace kerf::apps {
@@ -12,14 +13,6 @@ namespace kerf::apps {
 namespace {
 
 constexpr size_t kFewestMore = 100;  // columns that become active at a time
-
-double product_of(const SparseColumns& x, int64_t column, const std::vector<double>& vector) {
-  const auto rows = x.rows_of(column);
-  const auto values = x.values_of(column);
-  double sum = 0;
-  for (size_t i = 0; i < rows.size(); ++i) sum += values[i] * vector[static_cast<size_t>(rows[i])];
-  return sum;
-}
 
 // Columns [begin, end) of a matrix.
 SparseColumns columns_of(const SparseColumns& whole, int64_t begin, int64_t end) {
@@ -51,35 +44,32 @@ SparseColumns columns_of(const SparseColumns& whole, const std::vector<int32_t>&
 
 }  // namespace
 
-void SweepWorker::start(runtime::Workplace& workplace, const SweepJob& job) {
+void LassoSweepWorker::start(runtime::Workplace& workplace, const LassoSweepJob& job) {
   activity_ = &workplace.activity;
   activity_->doing("reading its columns");
   lambda_ = job.lambda;
   const auto working = [this] { activity_->progress(); };
   const SparseColumns whole = read_matrix(job.x, {0, job.rows}, working);
-  residual_ = read_column(job.y, working);
-  if (whole.columns != job.columns || std::ssize(residual_) != job.rows)
+  if (whole.columns != job.columns)
     throw Error(ErrorCode::kUsage,
-                format("another matrix than the scheduler's: {} columns and {} rows, not {} and {}",
-                       whole.columns, residual_.size(), job.columns, job.rows),
+                format("another matrix than the scheduler's: {} columns, not {}", whole.columns,
+                       job.columns),
                 job.x);
   x_ = columns_of(whole, job.begin, job.end);
+  residual_.assign(static_cast<size_t>(job.rows), 0.0);
   before_ = residual_;
   b_.assign(static_cast<size_t>(x_.columns), 0.0);
   b_before_ = b_;
-  for (int64_t j = 0; j < x_.columns; ++j) {
-    double norm = 0;
-    for (const double value : x_.values_of(j)) norm += value * value;
-    squared_norms_.push_back(norm);
-  }
+  for (int64_t j = 0; j < x_.columns; ++j)
+    squared_norms_.push_back(squared_norm(x_, j, job.begin + j, job.x));
 }
 
-SweepShare SweepWorker::update(const SweepTask& task) {
+LassoSweepResult LassoSweepWorker::update(const LassoSweepTask& task) {
   take(task);
   if (task.keep) keep(task.kept);
   if (!task.mix.empty()) mix(task.mix);
   if (task.back) go_back();
-  SweepShare share;
+  LassoSweepResult share;
   if (task.check || task.sweeps > 0) {
     share.l1 = l1();
     if (task.check)
@@ -102,12 +92,12 @@ SweepShare SweepWorker::update(const SweepTask& task) {
   return share;
 }
 
-void SweepWorker::take(const SweepTask& task) {
+void LassoSweepWorker::take(const LassoSweepTask& task) {
   KERF_CHECK(task.first >= 0 && task.first + std::ssize(task.residual) <= std::ssize(residual_));
   std::copy(task.residual.begin(), task.residual.end(), residual_.begin() + task.first);
 }
 
-void SweepWorker::keep(double part) {
+void LassoSweepWorker::keep(double part) {
   for (const int32_t j : active_) {
     double& b = b_[static_cast<size_t>(j)];
     const double before = b_before_[static_cast<size_t>(j)];
@@ -116,7 +106,7 @@ void SweepWorker::keep(double part) {
   remembered_.push_back(b_);
 }
 
-void SweepWorker::mix(const std::vector<double>& coefficients) {
+void LassoSweepWorker::mix(const std::vector<double>& coefficients) {
   KERF_CHECK(remembered_.size() == coefficients.size() + 1, "{} coefficients of {} iterates",
              coefficients.size(), remembered_.size());
   unmixed_ = remembered_.back();
@@ -126,14 +116,14 @@ void SweepWorker::mix(const std::vector<double>& coefficients) {
   remembered_.clear();
 }
 
-void SweepWorker::go_back() {
+void LassoSweepWorker::go_back() {
   b_ = unmixed_;
   remembered_ = {b_};
 }
 
 // Active are the columns that are in use, and as many again of those that would move: first those
 // farthest above lambda. So the sets grow with the solution.
-double SweepWorker::look_at_all() {
+double LassoSweepWorker::look_at_all() {
   active_.clear();
   std::vector<std::pair<double, int32_t>> above;
   double largest = 0;
@@ -154,33 +144,31 @@ double SweepWorker::look_at_all() {
   return largest;
 }
 
-double SweepWorker::look_at_active() const {
+double LassoSweepWorker::look_at_active() const {
   double largest = 0;
   for (int64_t i = 0; i < active_x_.columns; ++i)
     largest = std::max(largest, std::abs(product_of(active_x_, i, residual_)));
   return largest;
 }
 
-void SweepWorker::sweep() {
+void LassoSweepWorker::sweep() {
   for (size_t place = 0; place < active_.size(); ++place) {
     const int32_t j = active_[place];
     const auto column = static_cast<int64_t>(place);
     const double norm = squared_norms_[static_cast<size_t>(j)];
     if (norm == 0) continue;
     double& b = b_[static_cast<size_t>(j)];
-    const double next = shrunk(b + product_of(active_x_, column, residual_) / norm, lambda_ / norm);
+    const double next =
+        soft_threshold(b + product_of(active_x_, column, residual_) / norm, lambda_ / norm);
     const double change = next - b;
     if (change == 0) continue;
     b = next;
-    const auto rows = active_x_.rows_of(column);
-    const auto values = active_x_.values_of(column);
-    for (size_t i = 0; i < rows.size(); ++i)
-      residual_[static_cast<size_t>(rows[i])] -= change * values[i];
+    add_column(active_x_, column, -change, residual_);
   }
   activity_->progress();
 }
 
-double SweepWorker::l1() const {
+double LassoSweepWorker::l1() const {
   double sum = 0;
   for (const double b : b_) sum += std::abs(b);
   return sum;

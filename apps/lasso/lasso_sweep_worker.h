@@ -6,19 +6,19 @@
 #include <vector>
 
 #include "apps/data/sparse_columns.h"
-#include "apps/lasso/sweep_messages.h"
+#include "apps/lasso/lasso_sweep_messages.h"
 #include "schedmp/program.h"
 
 namespace kerf::apps {
 
-class SweepWorker : public schedmp::WorkerHalf<SweepMessages> {
+class LassoSweepWorker : public schedmp::WorkerHalf<LassoSweepMessages> {
  public:
   // Reads its columns. Throws Error{kUsage} that names the file.
-  void start(runtime::Workplace& workplace, const SweepJob& job) override;
-  SweepShare update(const SweepTask& task) override;
+  void start(runtime::Workplace& workplace, const LassoSweepJob& job) override;
+  LassoSweepResult update(const LassoSweepTask& task) override;
 
  private:
-  void take(const SweepTask& task);
+  void take(const LassoSweepTask& task);
   void keep(double part);
   void mix(const std::vector<double>& coefficients);
   void go_back();
