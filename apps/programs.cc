@@ -2,8 +2,8 @@
 
 #include "apps/data/datasets.h"
 #include "apps/data/given_inputs.h"
-#include "apps/lasso/lasso_worker.h"
 #include "apps/lasso/lasso_sweep_worker.h"
+#include "apps/lasso/lasso_worker.h"
 #include "apps/least_squares/least_squares.h"
 #include "apps/models.h"
 #include "schedmp/encoded_program.h"
