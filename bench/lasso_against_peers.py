@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The Lasso beside scikit-learn and celer in the same run, to the relative duality gap that the peer came to, after loading.
 
-    shared/data/programs/generate.py lasso FOLDER
+    shared/data/programs/generate.py lasso FOLDER          or lasso-large, with --lambdas 0.5 --peers scikit-learn
     bench/lasso_against_peers.py --data FOLDER --python PYTHON [--kerf build/release/bin/kerf] [--rounds 3]
 
 PYTHON has scipy and scikit-learn, and celer if that is to be a peer. Each peer runs with one thread and the loosest of its tolerances
@@ -16,9 +16,15 @@ import subprocess
 import sys
 
 PEER = r"""
-import sys, time, json, numpy, scipy.io
+import os, sys, time, json, numpy, scipy.io, scipy.sparse
 folder, which, penalty, tolerance = sys.argv[1], sys.argv[2], float(sys.argv[3]), float(sys.argv[4])
-x, y = scipy.io.mmread(folder + "/x.mtx").tocsc(), scipy.io.mmread(folder + "/y.mtx").ravel()
+if os.path.exists(folder + "/x.npz"):
+    z = numpy.load(folder + "/x.npz")
+    x, y = scipy.sparse.csc_matrix((z["data"], z["indices"], z["indptr"]), shape=tuple(z["shape"])), numpy.load(folder + "/y.npy")
+    fitted = y.astype(x.dtype)
+else:
+    x, y = scipy.io.mmread(folder + "/x.mtx").tocsc(), scipy.io.mmread(folder + "/y.mtx").ravel()
+    fitted = y
 if which == "scikit-learn":
     from sklearn.linear_model import Lasso
     model = Lasso(alpha=penalty / len(y), fit_intercept=False, tol=tolerance, max_iter=1000000)
@@ -27,7 +33,7 @@ else:
     model = Lasso(alpha=penalty / len(y), fit_intercept=False, tol=tolerance, max_iter=1000, max_epochs=1000000)
     Lasso(alpha=1.0 / len(y), fit_intercept=False).fit(x[:, :50], y)  # compiled before it is timed
 begin = time.perf_counter()
-b = model.fit(x, y).coef_
+b = model.fit(x, fitted).coef_.astype(float)
 seconds = time.perf_counter() - begin
 r = y - x @ b
 primal = r @ r / 2 + penalty * abs(b).sum()
@@ -51,7 +57,8 @@ def tolerance_of(options, which, penalty):
 
 
 def kerf(options, penalty, gap):
-    command = [options.kerf, "lasso", "--x", f"{options.data}/x.mtx", "--y", f"{options.data}/y.mtx", "--lambda", str(penalty),
+    x, y = ("x.npz", "y.npy") if os.path.exists(f"{options.data}/x.npz") else ("x.mtx", "y.mtx")
+    command = [options.kerf, "lasso", "--x", f"{options.data}/{x}", "--y", f"{options.data}/{y}", "--lambda", str(penalty),
                "--tol", str(gap), "--json"]
     return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout)["seconds"]
 

@@ -37,6 +37,7 @@ struct LassoCommand {
   CrewFlags crew_flags;
   std::optional<int> given_workers;
   int workers = 2;
+  std::vector<double> y;
   std::string schedule = kSweeps;
   std::optional<int64_t> set_size;
   std::string out;
@@ -80,11 +81,11 @@ void LassoCommand::check() {
   require(out.empty() || can_hold_file(out), "--out", format("there is no folder for {}", out));
   require(out.empty() || std::filesystem::path(out).extension() == ".mtx", "--out",
           format("{} does not end in .mtx", out));
-  const MatrixSize x = matrix_size(problem.x), y = matrix_size(problem.y);
+  const MatrixSize x = matrix_size(problem.x);
   require(x.rows >= 1 && x.columns >= 1, problem.x, "it is empty");
-  require(y.columns == 1 && y.rows == x.rows, problem.y,
-          format("it is {} x {}; a column of {} rows is needed, as many as {} has", y.rows,
-                 y.columns, x.rows, problem.x));
+  y = read_column(problem.y);
+  require(std::ssize(y) == x.rows, problem.y,
+          format("it has {}, and {} has {}", plural(std::ssize(y), "row"), problem.x, x.rows));
   const auto [divided, what] =
       schedule == kSweeps ? std::pair(x.columns, "columns") : std::pair(x.rows, "rows");
   workers = given_workers.value_or(static_cast<int>(std::min<int64_t>(2, divided)));
@@ -136,7 +137,7 @@ int LassoCommand::run() {
   const auto tell = [&](const ConvergencePoint& point) { progress.tell(point); };
   if (schedule == kSweeps) {
     static_cast<LassoProblem&>(by_sweeps) = problem;
-    LassoSweeps program(by_sweeps, workers, read_column(problem.y), tell);
+    LassoSweeps program(by_sweeps, workers, y, tell);
     return solve(program, progress);
   }
   static_cast<LassoProblem&>(by_sets) = problem;

@@ -98,8 +98,9 @@ std::vector<LassoSweeps::Task> LassoSweeps::tasks_of_solution() const {
     for (int64_t first = columns.begin; first < columns.end; first += kMostInAMessage) {
       LassoSweepTask task;
       task.solution = true;
-      task.keep = first == columns.begin;
+      task.keep = first == columns.begin && !back_;
       task.kept = kept_;
+      task.back = first == columns.begin && back_;
       task.asked_first = first - columns.begin;
       task.asked_count = std::min(kMostInAMessage, columns.end - first);
       tasks.push_back({worker, task, first});
@@ -148,22 +149,29 @@ void LassoSweeps::take_sweeps(int64_t round, const std::vector<Result>& results)
   const double objective = primal(sum.before, options_.lambda);
   const double dual_now = dual(sum.before, options_.lambda);
   if (check_) dual_ = std::max(dual_, dual_now);
-  if (goes_back(objective)) return;
-  if (check_) {
-    last_gap_ = relative_gap(objective, dual_);
-    due_ = false;
-    rounds_unchecked_ = 0;
-    if (run_.check(round + 1, updates_, objective, last_gap_)) {
-      kept_ = 0;  // the gap is of what was before these sweeps
-      phase_ = Phase::kSolution;
-      return;
-    }
-  } else {
+  const bool back = goes_back(objective);
+  // What it goes back to has the same dual solutions.
+  if (check_ && ends_by_check(round + 1, back ? objective_ : objective)) return;
+  if (back) {
+    check_ = false;
+    return;
+  }
+  if (!check_) {
     ++rounds_unchecked_;
     run_.note(round + 1, updates_, objective);
   }
   move(sum, objective);
   plan_next(look_ ? relative_gap(objective, dual_now) : 1);
+}
+
+bool LassoSweeps::ends_by_check(int64_t rounds, double objective) {
+  last_gap_ = relative_gap(objective, dual_);
+  due_ = false;
+  rounds_unchecked_ = 0;
+  if (!run_.check(rounds, updates_, objective, last_gap_)) return false;
+  kept_ = 0;  // the gap is of what was before these sweeps
+  phase_ = Phase::kSolution;
+  return true;
 }
 
 // `gap` is of the active columns alone. Near the end a check waits for a mixture, whose dual
@@ -184,6 +192,7 @@ bool LassoSweeps::goes_back(double objective) {
   if (!back_) return false;
   residual_ = unmixed_;
   iterates_ = {residual_};
+  look_ = false;
   return true;
 }
 

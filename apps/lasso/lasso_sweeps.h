@@ -64,6 +64,7 @@ class LassoSweeps : public schedmp::SchedulerHalf<LassoSweepMessages> {
   void take_solution(const std::vector<Result>& results);
   // Whether the mixture that this round began with was no better, so that it goes back.
   bool goes_back(double objective);
+  bool ends_by_check(int64_t rounds, double objective);
   void move(const Sum& sum, double objective);
   void mix();
   void plan_next(double gap);

@@ -2,6 +2,7 @@
 
 import json
 import random
+import struct
 import subprocess
 import sys
 import unittest
@@ -83,7 +84,10 @@ class Lasso(KerfTest):
                     self.assertEqual(history[-1]["gap"], told["gap"])
                     self.assertEqual([point["updates"] for point in history], sorted(point["updates"] for point in history))
 
-    def test_the_same_bits_over_any_transport(self):
+    def test_the_same_bits_over_any_transport_and_from_any_file(self):
+        array = self.folder / "y.npy"  # as NumPy writes it
+        head = f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({ROWS},), }}".ljust(117) + "\n"
+        array.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack(f"<{ROWS}d", *self.y))
         for schedule in (("sweeps",), ("priority+filter", "--set-size", 4)):
             bits = set()
             for transport in ("inproc", "shm", "tcp"):
@@ -92,6 +96,9 @@ class Lasso(KerfTest):
                 self.assertEqual(answer.returncode, 0, answer.stderr)
                 self.assertIn("relative gap", answer.stdout)
                 bits.add(out.read_bytes())
+            answer = run("lasso", "--x", self.folder / "x.mtx", "--y", array, "--lambda", LAMBDA, "--schedule", *schedule, "--out", out)
+            self.assertEqual(answer.returncode, 0, answer.stderr)
+            bits.add(out.read_bytes())
             self.assertEqual(len(bits), 1, schedule)
 
     def test_a_limit_ends_it_with_a_note(self):
@@ -117,7 +124,7 @@ class Lasso(KerfTest):
                 self.assert_one_error(answer, *words, code=2)
         (self.folder / "short.mtx").write_text("%%MatrixMarket matrix array real general\n3 1\n1\n2\n3\n")
         answer = run("lasso", "--x", self.folder / "x.mtx", "--y", self.folder / "short.mtx", "--lambda", 1)
-        self.assert_one_error(answer, "short.mtx: it is 3 x 1; a column of 40 rows is needed", code=2)
+        self.assert_one_error(answer, "short.mtx: it has 3 rows", "x.mtx has 40", code=2)
         (self.folder / "bad.mtx").write_text(f"{HEAD}{ROWS} {COLUMNS} 2\n1 1 0.5\n41 2 0.5\n")
         answer = run("lasso", "--x", self.folder / "bad.mtx", "--y", self.folder / "y.mtx", "--lambda", 1)
         self.assertEqual(answer.returncode, 2, answer.stderr)
