@@ -16,6 +16,8 @@
 #include "apps/kerf/run_flags.h"
 #include "apps/lasso/lasso.h"
 #include "apps/lasso/lasso_sweeps.h"
+#include "apps/report/convergence_picture.h"
+#include "runtime/file.h"
 
 namespace kerf::apps {
 
@@ -41,6 +43,7 @@ struct LassoCommand {
   std::string schedule = kSweeps;
   std::optional<int64_t> set_size;
   std::string out;
+  std::string picture;
   bool json = false;
   CLI::App* command = nullptr;
 
@@ -79,6 +82,8 @@ void LassoCommand::check() {
           format("{} is not 0 or more", problem.most_seconds));
   check_flags_of_schedule();
   require(out.empty() || can_hold_file(out), "--out", format("there is no folder for {}", out));
+  require(picture.empty() || can_hold_file(picture), "--picture",
+          format("there is no folder for {}", picture));
   require(out.empty() || std::filesystem::path(out).extension() == ".mtx", "--out",
           format("{} does not end in .mtx", out));
   const MatrixSize x = matrix_size(problem.x);
@@ -102,6 +107,10 @@ int LassoCommand::solve(Program& program, ConvergenceProgress& progress) const {
   const std::vector<double>& solution = program.solution();
   if (!out.empty()) write_matrix_market(out, solution);
   const LassoRun& how = program.run();
+  if (!picture.empty())
+    runtime::write_file_atomic(
+        picture, draw_convergence(how.history(),
+                                  format("Lasso, lambda {:g}, by {}", problem.lambda, schedule)));
   const ConvergencePoint& last = how.history().back();
   const double gap = last.gap.value_or(HUGE_VAL);  // the last round is a check
   const auto nonzeros =
@@ -218,6 +227,10 @@ void add_lasso_command(CLI::App& app, Chosen& chosen) {
       ->type_name("N");
   command->add_option("--out", state->out, "Where to write b, as Matrix Market")
       ->type_name("FILE.mtx");
+  command
+      ->add_option("--picture", state->picture,
+                   "Draw here how the objective and the gap fell over time")
+      ->type_name("FILE.svg");
   add_crew_flags(*command, state->crew_flags);
   add_json_flag(*command, state->json);
   command->footer(

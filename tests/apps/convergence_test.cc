@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "apps/report/convergence_picture.h"
+
 namespace kerf::apps {
 namespace {
 
@@ -31,6 +33,19 @@ TEST(Convergence, IsATableWithTheFirstPointAndTheLast) {
     EXPECT_THAT(table, HasSubstr("0.001"));
   }
   EXPECT_THAT(convergence_table({kPoints[3]}, 50), HasSubstr("3.0 "));
+}
+
+// Three powers of ten from 1 to 0.001 for gaps, and 24 to 0 above the least objective, of which 0
+// is drawn at 1e-12.
+TEST(ConvergencePicture, HasPointsByPowersOfTenOverSeconds) {
+  const std::string text = draw_convergence(kPoints, "Lasso & co");
+  EXPECT_THAT(text, HasSubstr("Lasso &amp; co"));
+  for (const char* power : {">1e-12<", ">1e-3<", ">1e0<", ">1e2<"})
+    EXPECT_THAT(text, HasSubstr(power));
+  EXPECT_THAT(text, testing::Not(HasSubstr(">1e3<")));
+  // 84 + 620 x 1.5 s of 2, and 58 + 320 x (2 - -1) of the 14 powers from 2 down to -12.
+  EXPECT_THAT(text, HasSubstr("x=\"547.5\" y=\"125.1\"")) << "a gap of 0.1";
+  EXPECT_THAT(draw_convergence({{1, 0, 0, 0, 0}}, "y is 0"), HasSubstr(">1e-12<"));
 }
 
 struct Told {

@@ -102,8 +102,10 @@ class Lasso(KerfTest):
             self.assertEqual(len(bits), 1, schedule)
 
     def test_a_limit_ends_it_with_a_note(self):
-        answer = run(*self.common, "--tol", 0, "--max-passes", 2, "--json")
+        picture = self.folder / "how.svg"
+        answer = run(*self.common, "--tol", 0, "--max-passes", 2, "--picture", picture, "--json")
         self.assertEqual(answer.returncode, 0, answer.stderr)
+        self.assertIn("Lasso, lambda 0.8, by sweeps", picture.read_text())
         self.assertIn("kerf: note: stopped before it converged", answer.stderr)
         self.assertFalse(json.loads(answer.stdout)["converged"])
 
