@@ -5,6 +5,7 @@
 #include "apps/lasso/lasso_sweep_worker.h"
 #include "apps/lasso/lasso_worker.h"
 #include "apps/least_squares/least_squares.h"
+#include "apps/mf/mf_worker.h"
 #include "apps/models.h"
 #include "schedmp/encoded_program.h"
 
@@ -24,7 +25,8 @@ schedmp::ProgramFactories program_factories() {
   return {{"training", [] { return schedmp::training_worker(training_factories()); }},
           {"least-squares", schedmp::worker_half<LeastSquaresWorker>},
           {"lasso", schedmp::worker_half<LassoWorker>},
-          {"lasso-sweeps", schedmp::worker_half<LassoSweepWorker>}};
+          {"lasso-sweeps", schedmp::worker_half<LassoSweepWorker>},
+          {"mf", schedmp::worker_half<MfWorker>}};
 }
 
 }  // namespace kerf::apps

@@ -287,16 +287,21 @@ void write_matrix_market(const std::filesystem::path& path, const SparseColumns&
   file.commit();
 }
 
-void write_matrix_market(const std::filesystem::path& path, std::span<const double> column) {
-  expect_finite(path, column);
+void write_matrix_market(const std::filesystem::path& path, std::span<const double> values,
+                         int64_t columns) {
+  const auto width = static_cast<size_t>(columns);
+  KERF_CHECK(columns >= 1 && values.size() % width == 0, "{} values in {} columns", values.size(),
+             columns);
+  expect_finite(path, values);
   runtime::AtomicFile file(path);
   fmt::memory_buffer text;
-  fmt::format_to(std::back_inserter(text), "%%MatrixMarket matrix array real general\n{} 1\n",
-                 column.size());
-  for (const double number : column) {
-    fmt::format_to(std::back_inserter(text), "{}\n", number);
-    write_pieces(file, text, kPieceWritten);
-  }
+  fmt::format_to(std::back_inserter(text), "%%MatrixMarket matrix array real general\n{} {}\n",
+                 values.size() / width, columns);
+  for (size_t column = 0; column < width; ++column)
+    for (size_t i = column; i < values.size(); i += width) {
+      fmt::format_to(std::back_inserter(text), "{}\n", values[i]);
+      write_pieces(file, text, kPieceWritten);
+    }
   write_pieces(file, text, 0);
   file.commit();
 }

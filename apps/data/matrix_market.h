@@ -36,9 +36,11 @@ SparseColumns read_matrix_market(const ByteSource& file, ops::Range rows);
 std::vector<double> read_dense_column(const ByteSource& file);
 
 // Replace the file, atomically, by a general real matrix that reads back to the same doubles: by
-// coordinates, or one column as an array. Throw Error{kUsage} at the path, before anything is
-// written, for a value that is not finite, and Error{kUnavailable} where the system refuses.
+// coordinates, or as an array of so many columns, whose values lie here row by row. Throw
+// Error{kUsage} at the path, before anything is written, for a value that is not finite, and
+// Error{kUnavailable} where the system refuses.
 void write_matrix_market(const std::filesystem::path& path, const SparseColumns& matrix);
-void write_matrix_market(const std::filesystem::path& path, std::span<const double> column);
+void write_matrix_market(const std::filesystem::path& path, std::span<const double> values,
+                         int64_t columns = 1);
 
 }  // namespace kerf::apps

@@ -67,6 +67,7 @@ int parse_and_run(int argc, char** argv) {
   add_export_command(app, chosen);
   add_eval_command(app, chosen);
   add_lasso_command(app, chosen);
+  add_mf_command(app, chosen);
   add_run_command(app, chosen);
   add_report_command(app, chosen);
   add_worker_command(app, chosen);

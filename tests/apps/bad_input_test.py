@@ -12,6 +12,7 @@ import unittest
 from kerf_command import KERF, SLOW, KerfTest, run, write_images
 
 LASSO = ("--x", "x.mtx", "--y", "y.mtx", "--lambda", 1)
+MF = ("--ratings", "x.mtx")
 QUICK = ("--workers", 2, "--steps", 2, "--no-test", "--transport", "inproc")
 
 
@@ -295,12 +296,13 @@ class Requests(KerfTest):
                  "plan": ("--workers", "--threads"), "eval": ("--workers", "--threads"),
                  "schedule": ("--workers", "--micro-batches", "--threads"), "worker": ("--index",),
                  "run": ("--rows", "--columns", "--block", "--sweeps", "--workers", "--seed"),
-                 "lasso": ("--set-size", "--depth", "--workers", "--seed", "--max-passes")}
+                 "lasso": ("--set-size", "--depth", "--workers", "--seed", "--max-passes"),
+                 "mf": ("--rank", "--iterations", "--blocks", "--workers", "--seed")}
         for command, names in flags.items():
             for flag in names:
                 for value in ("010", "0x3", "1e3"):
                     with self.subTest(command=command, flag=flag, value=value):
-                        needed = {"run": ("least-squares",), "eval": ("--weights", "w"), "lasso": LASSO}.get(command, ())
+                        needed = {"run": ("least-squares",), "eval": ("--weights", "w"), "lasso": LASSO, "mf": MF}.get(command, ())
                         self.assert_one_error(run(command, *needed, flag, value), f"{flag}: ", f'"{value}" is no whole number')
 
     def test_flags_that_would_do_nothing(self):
@@ -321,7 +323,7 @@ class Requests(KerfTest):
 
     def test_no_option_takes_an_empty_value(self):
         """An unset variable of a script is not zero, and not a default."""
-        least = {"plan": 44, "train": 40, "eval": 30, "infer": 30, "run": 8, "lasso": 14, "schedule": 20, "profile": 15, "export": 12, "compare": 0,
+        least = {"plan": 44, "train": 40, "eval": 30, "infer": 30, "run": 8, "lasso": 14, "mf": 15, "schedule": 20, "profile": 15, "export": 12, "compare": 0,
                  "worker": 2}
         for command, count in least.items():
             text = run(command, "--help").stdout
@@ -331,7 +333,7 @@ class Requests(KerfTest):
             self.assertGreaterEqual(len(flags), count, command)
             for flag in sorted(flags):
                 with self.subTest(command=command, flag=flag):
-                    needed = {"run": ("least-squares",), "lasso": LASSO, "eval": ("--weights", "w"), "compare": ("a",), "export": ("--out", "a"),
+                    needed = {"run": ("least-squares",), "lasso": LASSO, "mf": MF, "eval": ("--weights", "w"), "compare": ("a",), "export": ("--out", "a"),
                               "infer": ("--input", "a=b", "--output", "c")}.get(command, ())
                     self.assert_one_error(run(command, *needed, flag, ""), f"{flag}: ")
         for flag in ("--steps", "--seed", "--momentum", "--workers", "--plan", "--weights", "--listen", "--picture",

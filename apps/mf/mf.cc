@@ -1,0 +1,195 @@
+#include "apps/mf/mf.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "apps/mf/factor_rows.h"
+#include "apps/mf/travelling_blocks.h"
+#include "runtime/error.h"
+#include "runtime/time.h"
+
+namespace kerf::apps {
+
+namespace {
+
+constexpr int64_t kMostNumbersTold = 200'000;  // in a message
+
+std::string absolute_or_none(const std::string& file) {
+  return file.empty() ? file : std::filesystem::absolute(file).string();
+}
+
+}  // namespace
+
+Mf::Mf(const MfOptions& options, int workers, Observer observer)
+    : options_(options),
+      workers_(workers),
+      observer_(std::move(observer)),
+      blocks_(options.items, workers * options.blocks_per_worker, options.seed) {
+  KERF_CHECK(options.rank >= 1 && options.lambda >= 0 && options.step > 0 &&
+             options.iterations >= 1 && options.blocks_per_worker >= 1);
+}
+
+ops::Range Mf::users_of(int worker) const {
+  const auto share = ops::split_evenly(options_.users, workers_)[static_cast<size_t>(worker)];
+  const auto ranges = share.ranges(options_.users);
+  return ranges.empty() ? ops::Range{} : ranges[0];
+}
+
+MfJob Mf::job(int worker) {
+  const ops::Range users = users_of(worker);
+  return {absolute_or_none(options_.ratings),
+          absolute_or_none(options_.test),
+          users.begin,
+          users.end,
+          options_.users,
+          options_.items,
+          blocks_.blocks(),
+          options_.rank,
+          options_.seed};
+}
+
+schedmp::LaneTable Mf::lanes(int workers) const {
+  return lanes_of_travelling_blocks(workers, blocks_.blocks(),
+                                    blocks_.largest() * padded(options_.rank));
+}
+
+Mf::Decision Mf::schedule(int64_t round) {
+  if (round > 0 && moments_.count == 0) return schedmp::Wait{};
+  if (phase_ == Phase::kOver) return schedmp::Done{};
+  const Phase now = phase_;
+  told_.push_back(now);
+  if (now == Phase::kTurns && turns_ + 1 < options_.iterations) return for_all(next_turn());
+  phase_ = static_cast<Phase>(static_cast<int>(now) + 1);
+  if (now == Phase::kMoments) return for_all({});
+  if (now == Phase::kTurns) return for_all(next_turn());
+  if (now == Phase::kErrors) return for_all(turn(MfWork::kErrors));
+  return tasks_of_rows();
+}
+
+std::vector<Mf::Task> Mf::for_all(const MfTask& task) const {
+  std::vector<Task> tasks;
+  for (int worker = 0; worker < workers_; ++worker) tasks.push_back({worker, task});
+  return tasks;
+}
+
+MfTask Mf::turn(MfWork work) const {
+  MfTask task;
+  task.work = work;
+  task.mean = moments_.mean;
+  task.scale = scale_;
+  task.lambda = options_.lambda / scale_;
+  return task;
+}
+
+MfTask Mf::next_turn() {
+  if (turns_ == 0) begin_ns_ = runtime::now_ns();
+  MfTask task = turn(MfWork::kSteps);
+  task.step = options_.step / (1 + options_.decay * std::pow(static_cast<double>(turns_), 1.5));
+  ++turns_;
+  return task;
+}
+
+std::vector<Mf::Task> Mf::tasks_of_rows() {
+  std::vector<Task> tasks;
+  const int64_t most = std::max<int64_t>(1, kMostNumbersTold / options_.rank);
+  const auto ask = [&](int worker, int32_t place, int block, int64_t begin, int64_t rows) {
+    for (int64_t first = 0; first < rows; first += most) {
+      MfTask task;
+      task.work = MfWork::kRows;
+      task.place = place;
+      task.first = first;
+      task.count = std::min(most, rows - first);
+      tasks.push_back({worker, task, std::ssize(asked_)});
+      asked_.push_back({block, begin + first});
+    }
+  };
+  for (int worker = 0; worker < workers_; ++worker) {
+    const ops::Range users = users_of(worker);
+    ask(worker, -1, -1, users.begin, users.size());
+    for (int place = 0; place < options_.blocks_per_worker; ++place) {
+      const int block = worker * options_.blocks_per_worker + place;
+      ask(worker, place, block, 0, blocks_.size(block));
+    }
+  }
+  return tasks;
+}
+
+void Mf::aggregate(int64_t round, std::vector<Result> results) {
+  switch (told_[static_cast<size_t>(round)]) {
+    case Phase::kMoments:
+      return take_moments(results);
+    case Phase::kTurns:
+      return take_turn(results, false);
+    case Phase::kErrors:
+      return take_turn(results, true);
+    default:
+      return take_rows(results);
+  }
+}
+
+void Mf::take_moments(const std::vector<Result>& results) {
+  for (const Result& each : results) moments_.add(each.payload.moments);
+  if (moments_.count == 0) throw Error(ErrorCode::kUsage, "it has no ratings", options_.ratings);
+  const double deviation = std::sqrt(moments_.squares / static_cast<double>(moments_.count));
+  if (!std::isfinite(deviation))
+    throw Error(ErrorCode::kUsage, "its numbers are too large: their squares overflow",
+                options_.ratings);
+  scale_ = deviation > 0 ? deviation : 1;
+}
+
+double Mf::seconds() const { return static_cast<double>(runtime::now_ns() - begin_ns_) * 1e-9; }
+
+void Mf::take_turn(const std::vector<Result>& results, bool last) {
+  MfShare sum;
+  for (const Result& each : results) {
+    sum.errors += each.payload.errors;
+    sum.squares += each.payload.squares;
+    sum.test_errors += each.payload.test_errors;
+    sum.tested += each.payload.tested;
+  }
+  FitPoint point;
+  point.iterations = last ? turns_ : std::ssize(history_) + 1;
+  point.updates = point.iterations * moments_.count;
+  point.seconds = seconds();
+  point.objective = scale_ * (scale_ * sum.errors + options_.lambda * sum.squares);
+  point.train_rmse = scale_ * std::sqrt(sum.errors / static_cast<double>(moments_.count));
+  if (sum.tested > 0)
+    point.test_rmse = scale_ * std::sqrt(sum.test_errors / static_cast<double>(sum.tested));
+  if (!std::isfinite(point.objective))
+    throw Error(ErrorCode::kUsage,
+                format("it diverges: iteration {} has an objective of {}; take a smaller --step, "
+                       "or more --decay",
+                       point.iterations, point.objective));
+  if (!last && phase_ == Phase::kTurns && ends_with(point)) phase_ = Phase::kErrors;
+  history_.push_back(point);
+  if (observer_) observer_(point);
+}
+
+// The turn that is under way meanwhile is still taken.
+bool Mf::ends_with(const FitPoint& point) {
+  if (!history_.empty()) {
+    const double before = history_.back().objective;
+    converged_ = before - point.objective < options_.tolerance * before;
+  }
+  return converged_ || (options_.most_seconds > 0 && point.seconds >= options_.most_seconds);
+}
+
+void Mf::take_rows(const std::vector<Result>& results) {
+  const auto rank = static_cast<size_t>(options_.rank);
+  users_.resize(static_cast<size_t>(options_.users) * rank);
+  items_.resize(static_cast<size_t>(options_.items) * rank);
+  const double length = std::sqrt(scale_);
+  for (const Result& each : results) {
+    const Asked& asked = asked_[static_cast<size_t>(each.id)];
+    const std::vector<float>& rows = each.payload.rows;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const int64_t row = asked.first + static_cast<int64_t>(i / rank);
+      const int64_t to = asked.block < 0 ? row : blocks_.item(asked.block, row);
+      std::vector<double>& all = asked.block < 0 ? users_ : items_;
+      all[static_cast<size_t>(to) * rank + i % rank] = length * static_cast<double>(rows[i]);
+    }
+  }
+}
+
+}  // namespace kerf::apps

@@ -1,0 +1,113 @@
+// Matrix factorisation by block rotation (Gemulla, Nijkamp, Haas and Sismanis: "Large-scale matrix
+// factorization with distributed stochastic gradient descent", KDD 2011). Of a rating r of item i
+// by user u the model is m + p_u . q_i, with m the mean of all ratings, and
+//
+//   P = sum over ratings of (r - m - p_u . q_i)^2 + lambda (|p_u|^2 + |q_i|^2)
+//
+// is made small: a row is held back in proportion to how often it is rated.
+//
+// Users are divided over the workers, with their ratings and rows. Items are divided into blocks
+// whose rows travel from worker to worker (travelling_blocks.h). An iteration is a turn: every
+// worker has every block once, and takes a step for each of its ratings of it. No two workers ever
+// have the same row, so that all is as if one did it alone, block by block.
+//
+//   schedule   tells everybody to turn, and by which steps: step / (1 + decay t^1.5) (Yun et al.:
+//              "NOMAD", VLDB 2014); a turn is told while another is under way
+//   update     turns
+//   aggregate  adds the errors up that were met on the way
+//
+// Ratings are divided by their standard deviation s within, so that the same steps fit any scale:
+// rows are 1 / sqrt(s) of what they are outside, and lambda is lambda / s.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/mf/item_blocks.h"
+#include "apps/mf/mf_messages.h"
+#include "apps/report/fit.h"
+#include "ops/layout.h"
+#include "schedmp/program.h"
+
+namespace kerf::apps {
+
+struct MfOptions {
+  std::string ratings, test;  // files; test may be empty
+  int64_t users = 0;
+  int64_t items = 0;
+  int rank = 12;
+  double lambda = 0.01;
+  double step = 0.12;
+  double decay = 0.2;
+  int blocks_per_worker = 2;
+  int64_t iterations = 30;  // at most
+  // Converged where an iteration makes the objective smaller by less, relatively; 0: never.
+  double tolerance = 1e-3;
+  double most_seconds = 0;  // 0: no limit
+  uint64_t seed = 1;
+};
+
+class Mf : public schedmp::SchedulerHalf<MfMessages> {
+ public:
+  using Observer = std::function<void(const FitPoint&)>;
+  // `observer`, if any, is told of every iteration.
+  Mf(const MfOptions& options, int workers, Observer observer = {});
+
+  std::string name() const override { return "mf"; }
+  int depth() const override { return 2; }
+  Job job(int worker) override;
+  schedmp::LaneTable lanes(int workers) const override;
+  Decision schedule(int64_t round) override;
+  void aggregate(int64_t round, std::vector<Result> results) override;
+
+  double mean() const { return moments_.mean; }
+  int64_t ratings() const { return moments_.count; }
+  // Row by row, `rank` numbers each.
+  const std::vector<double>& users() const { return users_; }
+  const std::vector<double>& items() const { return items_; }
+  // Errors are those that were met on the way, but for the last point, which is of the rows as they
+  // are in the end.
+  const std::vector<FitPoint>& history() const { return history_; }
+  bool converged() const { return converged_; }
+
+ private:
+  // What rounds are, one behind the other; turns are many.
+  enum class Phase : uint8_t { kMoments, kTurns, kErrors, kRows, kOver };
+
+  std::vector<Task> for_all(const MfTask& task) const;
+  MfTask turn(MfWork work) const;
+  MfTask next_turn();
+  std::vector<Task> tasks_of_rows();
+  void take_moments(const std::vector<Result>& results);
+  void take_turn(const std::vector<Result>& results, bool last);
+  void take_rows(const std::vector<Result>& results);
+  bool ends_with(const FitPoint& point);
+  ops::Range users_of(int worker) const;
+  double seconds() const;
+
+  // Where the rows go that a task of kRows asks for.
+  struct Asked {
+    int block = -1;  // -1: of users
+    int64_t first = 0;
+  };
+
+  MfOptions options_;
+  int workers_;
+  Observer observer_;
+  ItemBlocks blocks_;
+  Phase phase_ = Phase::kMoments;  // of the next round
+  std::vector<Phase> told_;        // of every round
+  Moments moments_;
+  double scale_ = 1;
+  int64_t turns_ = 0;     // told
+  int64_t begin_ns_ = 0;  // of the first turn
+  bool converged_ = false;
+  std::vector<FitPoint> history_;
+  std::vector<Asked> asked_;
+  std::vector<double> users_, items_;
+};
+
+}  // namespace kerf::apps

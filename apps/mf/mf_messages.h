@@ -1,0 +1,72 @@
+// What the halves of matrix factorisation say to each other.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "apps/mf/rating_cells.h"
+
+namespace kerf::apps {
+
+struct MfJob {
+  std::string ratings, test;  // files, absolute; test may be empty
+  int64_t begin = 0;          // users of this worker
+  int64_t end = 0;
+  int64_t users = 0;  // of the whole, as the scheduler saw it
+  int64_t items = 0;
+  int32_t blocks = 0;
+  int32_t rank = 0;
+  uint64_t seed = 0;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(ratings, test, begin, end, users, items, blocks, rank, seed);
+  }
+};
+
+enum class MfWork : uint8_t {
+  kMoments,  // say what own ratings are like
+  kSteps,    // a whole turn of the blocks: steps over the ratings of each
+  kErrors,   // a whole turn in which all rows stay
+  kRows,     // say some rows
+};
+
+struct MfTask {
+  MfWork work = MfWork::kMoments;
+  // Of a turn: ratings are less `mean`, by `scale`; rows are of these.
+  double mean = 0, scale = 1;
+  double step = 0, lambda = 0;
+  // Of kRows: own users', or those of the block that is at home at this place.
+  int32_t place = -1;
+  int64_t first = 0, count = 0;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(work, mean, scale, step, lambda, place, first, count);
+  }
+};
+
+struct MfShare {
+  Moments moments;
+  // Of a turn. An error is met when its rating's turn comes, before the step; in kErrors all are of
+  // the same rows.
+  double errors = 0;       // sum of squares
+  double squares = 0;      // the sum over ratings of |p|^2 + |q|^2
+  double test_errors = 0;  // sum of squares
+  int64_t tested = 0;
+  std::vector<float> rows;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(moments, errors, squares, test_errors, tested, rows);
+  }
+};
+
+struct MfMessages {
+  using Job = MfJob;
+  using Task = MfTask;
+  using Result = MfShare;
+};
+
+}  // namespace kerf::apps

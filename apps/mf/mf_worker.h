@@ -1,0 +1,42 @@
+// Matrix factorisation on a worker: its users' ratings and rows, which stay, and the items' rows,
+// which come block by block.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "apps/mf/factor_rows.h"
+#include "apps/mf/item_blocks.h"
+#include "apps/mf/mf_messages.h"
+#include "apps/mf/rating_cells.h"
+#include "apps/mf/travelling_blocks.h"
+#include "schedmp/program.h"
+
+namespace kerf::apps {
+
+class MfWorker : public schedmp::WorkerHalf<MfMessages> {
+ public:
+  // Reads its ratings. Throws Error{kUsage} that names the file.
+  void start(runtime::Workplace& workplace, const MfJob& job) override;
+  MfShare update(const MfTask& task) override;
+
+ private:
+  void read_ratings(const MfJob& job);
+  void draw_rows(runtime::Workplace& workplace, const MfJob& job);
+  MfShare turn(const MfTask& task);
+  std::vector<float> rows_of(const MfTask& task);
+
+  runtime::Activity* activity_ = nullptr;
+  int rank_ = 0;
+  int stride_ = 0;
+  std::optional<ItemBlocks> items_;
+  Moments moments_;
+  bool standard_ = false;  // ratings are less the mean of all, by their scale
+  RatingCells cells_, tests_;
+  std::vector<int64_t> user_counts_;               // own ratings by user
+  std::vector<std::vector<int64_t>> item_counts_;  // by block, by item
+  std::vector<float> users_;                       // rows
+  std::optional<TravellingBlocks> blocks_;         // the items' rows
+};
+
+}  // namespace kerf::apps

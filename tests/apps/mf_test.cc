@@ -1,0 +1,333 @@
+// Matrix factorisation by block rotation, over workers of one process, beside a plain loop; and
+// what it is made of.
+#include "apps/mf/mf.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <memory>
+#include <random>
+
+#include "apps/data/matrix_market.h"
+#include "apps/mf/factor_rows.h"
+#include "apps/mf/mf_worker.h"
+#include "schedmp/scheduler.h"
+#include "schedmp/selection/block_rotation.h"
+#include "tests/support/inproc_crew.h"
+#include "tests/support/temporary_folder.h"
+
+namespace kerf::apps {
+namespace {
+
+// Of two hidden numbers a row, each place rated with this chance, and some noise.
+SparseColumns hidden_ratings(int64_t users, int64_t items, double chance, uint64_t seed) {
+  std::mt19937_64 hidden(7);
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal;
+  std::vector<std::array<double, 2>> p(static_cast<size_t>(users)), q(static_cast<size_t>(items));
+  for (auto* rows : {&p, &q})
+    for (auto& row : *rows) row = {normal(hidden), normal(hidden)};
+  SparseColumns ratings;
+  ratings.rows = users;
+  ratings.columns = items;
+  for (const auto& item : q) {
+    for (size_t u = 0; u < p.size(); ++u)
+      if (std::uniform_real_distribution<double>()(random) < chance) {
+        ratings.row.push_back(static_cast<int32_t>(u));
+        ratings.values.push_back(50 + 10 * (p[u][0] * item[0] + p[u][1] * item[1]) +
+                                 normal(random));
+      }
+    ratings.begins.push_back(ratings.entries());
+  }
+  return ratings;
+}
+
+class MatrixFactorisation : public testing::Test {
+ protected:
+  MatrixFactorisation() {
+    write_matrix_market(folder_ / "ratings.mtx", ratings_);
+    write_matrix_market(folder_ / "test.mtx", tests_);
+    options_.ratings = folder_ / "ratings.mtx";
+    options_.test = folder_ / "test.mtx";
+    options_.users = ratings_.rows;
+    options_.items = ratings_.columns;
+    options_.rank = 3;
+    options_.iterations = 5;
+    options_.tolerance = 0;
+  }
+
+  std::unique_ptr<Mf> fitted(int workers) const { return fitted(options_, workers); }
+  static std::unique_ptr<Mf> fitted(const MfOptions& options, int workers) {
+    auto program = std::make_unique<Mf>(options, workers);
+    const auto crew = tests::inproc_crew(workers, {{"mf", schedmp::worker_half<MfWorker>}});
+    schedmp::run(*program, *crew);
+    crew->stop();
+    return program;
+  }
+
+  double predicted(const Mf& program, int64_t user, int64_t item) const {
+    double sum = program.mean();
+    for (int64_t k = 0; k < options_.rank; ++k)
+      sum += program.users()[static_cast<size_t>(user * options_.rank + k)] *
+             program.items()[static_cast<size_t>(item * options_.rank + k)];
+    return sum;
+  }
+  double rmse_of(const Mf& program, const SparseColumns& ratings) const {
+    double sum = 0;
+    for (int64_t item = 0; item < ratings.columns; ++item)
+      for (size_t i = 0; i < ratings.rows_of(item).size(); ++i)
+        sum += std::pow(
+            ratings.values_of(item)[i] - predicted(program, ratings.rows_of(item)[i], item), 2);
+    return std::sqrt(sum / static_cast<double>(ratings.entries()));
+  }
+
+  const SparseColumns ratings_ = hidden_ratings(61, 43, 0.4, 1);
+  const SparseColumns tests_ = hidden_ratings(61, 43, 0.05, 2);
+  tests::TemporaryFolder folder_;
+  MfOptions options_;
+};
+
+// ---- the same as one loop
+
+// What one has to know to do by oneself what all workers do.
+struct OneLoop {
+  std::vector<std::vector<float>> users;  // by worker
+  std::vector<std::vector<float>> items;  // by block
+  double errors = 0;                      // of the last turn
+  double length = 0;                      // of what is told, to what is computed with
+};
+
+// Rotation by rotation, in each of them worker by worker.
+OneLoop by_one_loop(const MfOptions& options, const SparseColumns& ratings, int workers) {
+  const ItemBlocks blocks(options.items, workers * options.blocks_per_worker, options.seed);
+  const int stride = padded(options.rank);
+  const auto drawn = [&](FactorSide side, int64_t number, std::vector<float>& to) {
+    to.resize(to.size() + static_cast<size_t>(stride));
+    draw_row(side, number, options.rank, options.seed,
+             std::span(to).last(static_cast<size_t>(stride)));
+  };
+  OneLoop one;
+  one.items.resize(static_cast<size_t>(blocks.blocks()));
+  for (int block = 0; block < blocks.blocks(); ++block)
+    for (int64_t i = 0; i < blocks.size(block); ++i)
+      drawn(FactorSide::kItems, blocks.item(block, i), one.items[static_cast<size_t>(block)]);
+  std::vector<RatingCells> cells;
+  std::vector<Moments> moments;
+  Moments all;
+  int64_t begin = 0;
+  for (int worker = 0; worker < workers; ++worker) {
+    const int64_t end =
+        begin + ops::split_evenly(options.users, workers)[static_cast<size_t>(worker)].size();
+    const SparseColumns own = read_matrix_market(FileBytes(options.ratings), {begin, end});
+    one.users.emplace_back();
+    for (; begin < end; ++begin) drawn(FactorSide::kUsers, begin, one.users.back());
+    moments.push_back(moments_of(own.values));
+    all.add(moments.back());
+    cells.push_back(cells_of(own, blocks, moments.back().mean));
+    shuffle(cells.back(), options.seed, worker);
+  }
+  EXPECT_EQ(all.count, ratings.entries());
+  const double scale = std::sqrt(all.squares / static_cast<double>(all.count));
+  for (size_t worker = 0; worker < cells.size(); ++worker)
+    standardise(cells[worker], all.mean - moments[worker].mean, scale);
+  const schedmp::BlockRotation rotation(workers, blocks.blocks());
+  for (int64_t turn = 0; turn < options.iterations; ++turn) {
+    const double step = options.step / (1 + options.decay * std::pow(turn, 1.5));
+    one.errors = 0;
+    for (int64_t i = 0; i < blocks.blocks(); ++i)
+      for (size_t worker = 0; worker < cells.size(); ++worker) {
+        const auto block = static_cast<size_t>(
+            rotation.visit(static_cast<int>(worker), turn * blocks.blocks() + i).block);
+        one.errors +=
+            take_steps(cells[worker][block],
+                       {static_cast<float>(step), static_cast<float>(options.lambda / scale)},
+                       stride, one.users[worker].data(), one.items[block].data());
+      }
+  }
+  one.errors *= scale * scale;
+  one.length = std::sqrt(scale);
+  return one;
+}
+
+TEST_F(MatrixFactorisation, IsOneLoopBitForBit) {
+  for (const int workers : {1, 2, 3, 5})
+    for (const int blocks : {1, 2, 4}) {
+      SCOPED_TRACE(testing::Message() << workers << " workers, " << blocks << " blocks each");
+      MfOptions options = options_;
+      options.blocks_per_worker = blocks;
+      const auto program = fitted(options, workers);
+      const OneLoop one = by_one_loop(options, ratings_, workers);
+      const ItemBlocks items(options.items, workers * blocks, options.seed);
+      const size_t rank = 3, stride = 4;
+      size_t user = 0;
+      for (const auto& rows : one.users)
+        for (size_t at = 0; at < rows.size(); at += stride, ++user)
+          for (size_t k = 0; k < rank; ++k)
+            ASSERT_EQ(program->users()[user * rank + k],
+                      one.length * static_cast<double>(rows[at + k]))
+                << user;
+      for (int block = 0; block < items.blocks(); ++block)
+        for (int64_t i = 0; i < items.size(block); ++i)
+          for (size_t k = 0; k < rank; ++k)
+            ASSERT_EQ(program->items()[static_cast<size_t>(items.item(block, i)) * rank + k],
+                      one.length * static_cast<double>(one.items[static_cast<size_t>(
+                                       block)][static_cast<size_t>(i) * stride + k]));
+      const auto& history = program->history();
+      EXPECT_NEAR(std::pow(history[history.size() - 2].train_rmse, 2) *
+                      static_cast<double>(ratings_.entries()),
+                  one.errors, 1e-9 * one.errors);
+    }
+}
+
+// ---- what it finds
+
+TEST_F(MatrixFactorisation, FindsWhatIsHidden) {
+  options_.iterations = 60;
+  for (const int workers : {1, 3}) {
+    const auto program = fitted(workers);
+    const FitPoint& last = program->history().back();
+    EXPECT_LT(*program->history().front().test_rmse, 20);
+    EXPECT_LT(*last.test_rmse, 3) << "the ratings deviate by 14, the noise by 1";
+    EXPECT_NEAR(last.train_rmse, rmse_of(*program, ratings_), 1e-4);
+    EXPECT_NEAR(*last.test_rmse, rmse_of(*program, tests_), 1e-4);
+    EXPECT_EQ(last.iterations, 60);
+    EXPECT_EQ(program->history().size(), 61);
+    EXPECT_EQ(last.updates, 60 * ratings_.entries());
+  }
+}
+
+TEST_F(MatrixFactorisation, SaysItsObjective) {
+  const auto program = fitted(2);
+  double expected =
+      std::pow(rmse_of(*program, ratings_), 2) * static_cast<double>(ratings_.entries());
+  for (int64_t item = 0; item < ratings_.columns; ++item)
+    for (const int32_t user : ratings_.rows_of(item))
+      for (int64_t k = 0; k < options_.rank; ++k)
+        expected += options_.lambda *
+                    (std::pow(program->users()[static_cast<size_t>(user * options_.rank + k)], 2) +
+                     std::pow(program->items()[static_cast<size_t>(item * options_.rank + k)], 2));
+  EXPECT_NEAR(program->history().back().objective, expected, 1e-5 * expected);
+}
+
+// Ratings of another scale and origin are fitted as well, by the same steps.
+TEST_F(MatrixFactorisation, FitsAnyScale) {
+  options_.iterations = 20;
+  options_.lambda = 0;
+  const double expected = *fitted(2)->history().back().test_rmse;
+  for (SparseColumns scaled : {ratings_, tests_}) {
+    const bool test = scaled.entries() == tests_.entries();
+    for (double& value : scaled.values) value = 1e6 + 1024 * value;
+    write_matrix_market(folder_ / (test ? "test.mtx" : "ratings.mtx"), scaled);
+  }
+  EXPECT_NEAR(*fitted(2)->history().back().test_rmse, 1024 * expected, 1024e-3 * expected);
+}
+
+TEST_F(MatrixFactorisation, RepeatsItself) {
+  const auto once = fitted(3), again = fitted(3);
+  EXPECT_EQ(once->users(), again->users());
+  EXPECT_EQ(once->items(), again->items());
+  EXPECT_EQ(once->history().back().objective, again->history().back().objective);
+  options_.seed = 2;
+  EXPECT_NE(once->users(), fitted(3)->users());
+}
+
+TEST_F(MatrixFactorisation, EndsWhereItGetsNoBetter) {
+  options_.iterations = 1000;
+  options_.tolerance = 0.01;
+  const auto program = fitted(2);
+  EXPECT_TRUE(program->converged());
+  EXPECT_LT(program->history().size(), 100);
+  options_.iterations = 3;
+  EXPECT_FALSE(fitted(2)->converged());
+  EXPECT_EQ(fitted(2)->history().back().iterations, 3);
+}
+
+TEST_F(MatrixFactorisation, NeedsNoTest) {
+  options_.test.clear();
+  EXPECT_FALSE(fitted(2)->history().back().test_rmse);
+}
+
+// Users and items that nobody rated keep what they began with.
+TEST_F(MatrixFactorisation, TakesRatingsThatAreAllTheSame) {
+  SparseColumns one;
+  one.rows = ratings_.rows;
+  one.columns = ratings_.columns;
+  one.row = {5};
+  one.values = {4.5};
+  one.begins.assign(static_cast<size_t>(one.columns) + 1, 1);
+  one.begins[0] = 0;
+  write_matrix_market(folder_ / "ratings.mtx", one);
+  const auto program = fitted(3);
+  EXPECT_EQ(program->mean(), 4.5);
+  EXPECT_EQ(program->ratings(), 1);
+  EXPECT_TRUE(std::isfinite(program->history().back().objective));
+}
+
+TEST_F(MatrixFactorisation, EndsWithAdviceWhereItDiverges) {
+  options_.step = 30;
+  options_.decay = 0;
+  options_.iterations = 50;
+  try {
+    fitted(2);
+    FAIL() << "it took steps of 30";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("take a smaller --step"));
+  }
+}
+
+// ---- what it is made of
+
+TEST(FactorRows, StepsDownTheGradient) {
+  for (const int rank : {1, 3, 4, 12, 17, 31, 40}) {
+    const int stride = padded(rank);
+    std::vector<float> p(static_cast<size_t>(stride)), q(p);
+    draw_row(FactorSide::kUsers, 3, rank, 5, p);
+    draw_row(FactorSide::kItems, 3, rank, 5, q);
+    const std::vector<float> before = p, beside = q;
+    EXPECT_NE(p, q);
+    double product = 0;
+    for (size_t k = 0; k < p.size(); ++k)
+      product += static_cast<double>(p[k]) * static_cast<double>(q[k]);
+    const std::vector<Rating> one = {{0, 0, 2}};
+    const double error = 2 - product;
+    EXPECT_NEAR(squared_errors(one, stride, p.data(), q.data()), error * error, 1e-5);
+    EXPECT_NEAR(take_steps(one, {0.1F, 0.5F}, stride, p.data(), q.data()), error * error, 1e-5);
+    for (size_t k = 0; k < p.size(); ++k) {
+      const auto a = static_cast<double>(before[k]), b = static_cast<double>(beside[k]);
+      EXPECT_NEAR(p[k], a + 0.1 * (error * b - 0.5 * a), 1e-6);
+      EXPECT_NEAR(q[k], b + 0.1 * (error * a - 0.5 * b), 1e-6);
+    }
+  }
+}
+
+TEST(ItemBlocks, HaveEveryItemOnce) {
+  const ItemBlocks blocks(103, 8, 4);
+  std::vector<int> seen(103);
+  for (int block = 0; block < 8; ++block) {
+    EXPECT_GE(blocks.size(block), 12);
+    EXPECT_LE(blocks.size(block), 13);
+    for (int64_t i = 0; i < blocks.size(block); ++i) {
+      const int64_t item = blocks.item(block, i);
+      ++seen[static_cast<size_t>(item)];
+      EXPECT_EQ(blocks.place(item), (ItemBlocks::Place{block, static_cast<int32_t>(i)}));
+    }
+  }
+  EXPECT_THAT(seen, testing::Each(1));
+  EXPECT_EQ(blocks.largest(), 13);
+}
+
+TEST(Moments, AddUp) {
+  const std::vector<double> all = {1e6 + 1, 1e6 + 2, 1e6 + 4, 1e6 + 8, 1e6 - 3};
+  Moments sum;
+  sum.add(moments_of({}));
+  sum.add(moments_of({all[0], all[1]}));
+  sum.add(moments_of({all[2], all[3], all[4]}));
+  EXPECT_EQ(sum.count, 5);
+  EXPECT_NEAR(sum.mean, moments_of(all).mean, 1e-9);
+  EXPECT_NEAR(sum.squares, moments_of(all).squares, 1e-6);
+}
+
+}  // namespace
+}  // namespace kerf::apps
