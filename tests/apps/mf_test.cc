@@ -119,7 +119,7 @@ OneLoop by_one_loop(const MfOptions& options, const SparseColumns& ratings, int 
   int64_t begin = 0;
   for (int worker = 0; worker < workers; ++worker) {
     const int64_t end =
-        begin + ops::split_evenly(options.users, workers)[static_cast<size_t>(worker)].size();
+        begin + ops::split_evenly(options.users, workers)[static_cast<size_t>(worker)].size(options.users);
     const SparseColumns own = read_matrix_market(FileBytes(options.ratings), {begin, end});
     one.users.emplace_back();
     for (; begin < end; ++begin) drawn(FactorSide::kUsers, begin, one.users.back());
