@@ -1,6 +1,7 @@
 // kerf mf: a matrix of ratings as a product of two thin ones, by block rotation.
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -19,6 +20,9 @@ namespace kerf::apps {
 
 namespace {
 
+const std::map<std::string, MfAlgorithm> kAlgorithms = {{"sgd", MfAlgorithm::kSgd},
+                                                        {"ccd", MfAlgorithm::kCcd}};
+
 constexpr int kMostRank = 4096;
 constexpr int kMostBlocksPerWorker = 64;
 
@@ -26,8 +30,10 @@ struct MfCommand {
   MfOptions options;
   CrewFlags crew_flags;
   int workers = 2;
+  std::string algorithm = "sgd";
   std::string out;
   bool json = false;
+  CLI::App* command = nullptr;
 
   int run();
 
@@ -50,6 +56,9 @@ void MfCommand::check_numbers() const {
   finite(options.most_seconds, "--max-seconds", false);
   check_range(std::optional(options.rank), "--rank", kMostRank);
   check_range(std::optional(options.blocks_per_worker), "--blocks", kMostBlocksPerWorker);
+  for (const char* flag : {"--step", "--decay"})
+    require(algorithm == "sgd" || command->get_option(flag)->count() == 0, flag,
+            "it is of --algorithm sgd");
   require(options.iterations >= 1, "--iterations", "it is not at least 1");
 }
 
@@ -120,6 +129,7 @@ void MfCommand::tell(const Mf& program, const schedmp::LoopReport& loop) const {
 int MfCommand::run() {
   check_numbers();
   check_files();
+  options.algorithm = kAlgorithms.at(algorithm);
   FitProgress progress(progress_on_stderr(), options.iterations);
   Mf program(options, workers, [&](const FitPoint& point) { progress.tell(point); });
   const schedmp::LoopReport loop = drive(program, crew_flags, {.workers = workers}, progress).loop;
@@ -163,10 +173,11 @@ void add_mf_command(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand(
       "mf",
       "Matrix factorisation: minimises the sum over ratings r of item i by user u of\n"
-      "(r - m - p_u . q_i)^2 + lambda (|p_u|^2 + |q_i|^2), m the mean rating, by stochastic\n"
-      "gradient descent over blocks of items that rotate over the workers.");
+      "(r - m - p_u . q_i)^2 + lambda (|p_u|^2 + |q_i|^2), m the mean rating, over blocks\n"
+      "of items that rotate over the workers.");
   auto state = std::make_shared<MfCommand>();
   MfOptions& options = state->options;
+  state->command = command;
   command
       ->add_option("--ratings", options.ratings,
                    "Ratings: Matrix Market coordinates (.mtx), or CSC (.npz); users are rows, "
@@ -176,6 +187,12 @@ void add_mf_command(CLI::App& app, Chosen& chosen) {
   command->add_option("--test", options.test, "Ratings of the same users and items, to test on")
       ->type_name("FILE");
   add_fit_flags(*command, options);
+  command
+      ->add_option("--algorithm", state->algorithm,
+                   "sgd: stochastic gradient descent. ccd: CCD++, the minimum along each number "
+                   "of the rows in turn, without step sizes")
+      ->check(CLI::IsMember(kAlgorithms))
+      ->capture_default_str();
   command->add_option("--blocks", options.blocks_per_worker, "Blocks of items for each worker")
       ->check(whole_number<int>())
       ->capture_default_str();

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "apps/mf/factor_rows.h"
+#include "apps/mf/rank_ones.h"
 #include "apps/mf/travelling_blocks.h"
 #include "runtime/error.h"
 #include "runtime/time.h"
@@ -46,12 +47,13 @@ MfJob Mf::job(int worker) {
           options_.items,
           blocks_.blocks(),
           options_.rank,
+          options_.algorithm,
           options_.seed};
 }
 
 schedmp::LaneTable Mf::lanes(int workers) const {
   return lanes_of_travelling_blocks(workers, blocks_.blocks(),
-                                    blocks_.largest() * padded(options_.rank));
+                                    blocks_.largest() * (padded(options_.rank) + kNumbersOfSums));
 }
 
 Mf::Decision Mf::schedule(int64_t round) {
@@ -84,7 +86,8 @@ MfTask Mf::turn(MfWork work) const {
 
 MfTask Mf::next_turn() {
   if (turns_ == 0) begin_ns_ = runtime::now_ns();
-  MfTask task = turn(MfWork::kSteps);
+  const bool steps = options_.algorithm == MfAlgorithm::kSgd;
+  MfTask task = turn(steps ? MfWork::kSteps : MfWork::kMinima);
   task.step = options_.step / (1 + options_.decay * std::pow(static_cast<double>(turns_), 1.5));
   ++turns_;
   return task;

@@ -16,6 +16,9 @@
 //   update     turns
 //   aggregate  adds the errors up that were met on the way
 //
+// By CCD++ an iteration is the minimum along every number of the rows, in 2 rank + 1 turns
+// (rank_ones.h); errors are of the rows behind it.
+//
 // Ratings are divided by their standard deviation s within, so that the same steps fit any scale:
 // rows are 1 / sqrt(s) of what they are outside, and lambda is lambda / s.
 #pragma once
@@ -39,8 +42,9 @@ struct MfOptions {
   int64_t users = 0;
   int64_t items = 0;
   int rank = 12;
+  MfAlgorithm algorithm = MfAlgorithm::kSgd;
   double lambda = 0.01;
-  double step = 0.12;
+  double step = 0.12;  // and decay: of kSgd
   double decay = 0.2;
   int blocks_per_worker = 2;
   int64_t iterations = 30;  // at most
@@ -68,8 +72,8 @@ class Mf : public schedmp::SchedulerHalf<MfMessages> {
   // Row by row, `rank` numbers each.
   const std::vector<double>& users() const { return users_; }
   const std::vector<double>& items() const { return items_; }
-  // Errors are those that were met on the way, but for the last point, which is of the rows as they
-  // are in the end.
+  // Errors of kSgd are those that were met on the way, but for the last point, which is of the rows
+  // as they are in the end.
   const std::vector<FitPoint>& history() const { return history_; }
   bool converged() const { return converged_; }
 

@@ -9,6 +9,11 @@
 
 namespace kerf::apps {
 
+enum class MfAlgorithm : uint8_t {
+  kSgd,  // stochastic gradient descent
+  kCcd,  // CCD++: rank_ones.h
+};
+
 struct MfJob {
   std::string ratings, test;  // files, absolute; test may be empty
   int64_t begin = 0;          // users of this worker
@@ -17,17 +22,19 @@ struct MfJob {
   int64_t items = 0;
   int32_t blocks = 0;
   int32_t rank = 0;
+  MfAlgorithm algorithm = MfAlgorithm::kSgd;
   uint64_t seed = 0;
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(ratings, test, begin, end, users, items, blocks, rank, seed);
+    archive(ratings, test, begin, end, users, items, blocks, rank, algorithm, seed);
   }
 };
 
 enum class MfWork : uint8_t {
   kMoments,  // say what own ratings are like
   kSteps,    // a whole turn of the blocks: steps over the ratings of each
+  kMinima,   // turn by turn the minimum along every number of the rows, and kErrors
   kErrors,   // a whole turn in which all rows stay
   kRows,     // say some rows
 };
@@ -49,8 +56,8 @@ struct MfTask {
 
 struct MfShare {
   Moments moments;
-  // Of a turn. An error is met when its rating's turn comes, before the step; in kErrors all are of
-  // the same rows.
+  // Of a turn. In kSteps, an error is met when its rating's turn comes, before the step; else all
+  // are of the same rows.
   double errors = 0;       // sum of squares
   double squares = 0;      // the sum over ratings of |p|^2 + |q|^2
   double test_errors = 0;  // sum of squares

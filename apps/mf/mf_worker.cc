@@ -26,9 +26,10 @@ void MfWorker::start(runtime::Workplace& workplace, const MfJob& job) {
   activity_->doing("reading its ratings");
   rank_ = job.rank;
   stride_ = padded(job.rank);
+  algorithm_ = job.algorithm;
   items_.emplace(job.items, job.blocks, job.seed);
   read_ratings(job);
-  shuffle(cells_, job.seed, workplace.worker);
+  if (algorithm_ == MfAlgorithm::kSgd) shuffle(cells_, job.seed, workplace.worker);
   draw_rows(workplace, job);
 }
 
@@ -57,11 +58,12 @@ void MfWorker::draw_rows(runtime::Workplace& workplace, const MfJob& job) {
                                    static_cast<size_t>(stride_));
   };
   users_.resize(user_counts_.size() * static_cast<size_t>(stride_));
-  for (int64_t user = job.begin; user < job.end; ++user)
+  const bool zeros = algorithm_ == MfAlgorithm::kCcd;
+  for (int64_t user = job.begin; user < job.end && !zeros; ++user)
     draw_row(FactorSide::kUsers, user, rank_, job.seed, row(users_, user - job.begin));
   std::vector<int64_t> sizes;
   for (int block = 0; block < items_->blocks(); ++block)
-    sizes.push_back(items_->size(block) * stride_);
+    sizes.push_back(items_->size(block) * (stride_ + (zeros ? kNumbersOfSums : 0)));
   blocks_.emplace(workplace, std::move(sizes));
   for (int place = 0; place < blocks_->home_blocks(); ++place)
     for (int64_t i = 0; i < items_->size(blocks_->home_block(place)); ++i)
@@ -81,16 +83,24 @@ MfShare MfWorker::update(const MfTask& task) {
   return share;
 }
 
+void MfWorker::standardise_by(const MfTask& task) {
+  if (std::exchange(standard_, true)) return;
+  standardise(cells_, task.mean - moments_.mean, task.scale);
+  standardise(tests_, task.mean - moments_.mean, task.scale);
+  if (algorithm_ == MfAlgorithm::kCcd)
+    rank_ones_.emplace(cells_, std::ssize(user_counts_), rank_, stride_);
+}
+
 MfShare MfWorker::turn(const MfTask& task) {
-  if (!std::exchange(standard_, true)) {
-    standardise(cells_, task.mean - moments_.mean, task.scale);
-    standardise(tests_, task.mean - moments_.mean, task.scale);
-  }
+  standardise_by(task);
   const SgdRate rate{static_cast<float>(task.step), static_cast<float>(task.lambda)};
+  if (task.work == MfWork::kMinima) rank_ones_->iterate(*blocks_, rate.lambda, users_, *activity_);
   MfShare share;
   for (int i = 0; i < blocks_->blocks(); ++i) {
     const auto block = static_cast<size_t>(blocks_->block());
-    float* rows = blocks_->take().data();
+    const std::span<float> values = blocks_->take();
+    if (rank_ones_) rank_ones_->settle(*blocks_, i, values, users_);
+    float* rows = values.data();
     if (task.work == MfWork::kSteps)
       share.errors += take_steps(cells_[block], rate, stride_, users_.data(), rows);
     else

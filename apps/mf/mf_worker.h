@@ -8,6 +8,7 @@
 #include "apps/mf/factor_rows.h"
 #include "apps/mf/item_blocks.h"
 #include "apps/mf/mf_messages.h"
+#include "apps/mf/rank_ones.h"
 #include "apps/mf/rating_cells.h"
 #include "apps/mf/travelling_blocks.h"
 #include "schedmp/program.h"
@@ -23,12 +24,14 @@ class MfWorker : public schedmp::WorkerHalf<MfMessages> {
  private:
   void read_ratings(const MfJob& job);
   void draw_rows(runtime::Workplace& workplace, const MfJob& job);
+  void standardise_by(const MfTask& task);
   MfShare turn(const MfTask& task);
   std::vector<float> rows_of(const MfTask& task);
 
   runtime::Activity* activity_ = nullptr;
   int rank_ = 0;
   int stride_ = 0;
+  MfAlgorithm algorithm_ = MfAlgorithm::kSgd;
   std::optional<ItemBlocks> items_;
   Moments moments_;
   bool standard_ = false;  // ratings are less the mean of all, by their scale
@@ -37,6 +40,7 @@ class MfWorker : public schedmp::WorkerHalf<MfMessages> {
   std::vector<std::vector<int64_t>> item_counts_;  // by block, by item
   std::vector<float> users_;                       // rows
   std::optional<TravellingBlocks> blocks_;         // the items' rows
+  std::optional<RankOnes> rank_ones_;              // of kCcd
 };
 
 }  // namespace kerf::apps

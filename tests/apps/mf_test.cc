@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "apps/data/matrix_market.h"
 #include "apps/mf/factor_rows.h"
 #include "apps/mf/mf_worker.h"
+#include "apps/mf/rank_ones.h"
 #include "schedmp/scheduler.h"
 #include "schedmp/selection/block_rotation.h"
 #include "tests/support/inproc_crew.h"
@@ -91,94 +93,157 @@ class MatrixFactorisation : public testing::Test {
 
 // ---- the same as one loop
 
-// What one has to know to do by oneself what all workers do.
+// What one has to know to do by oneself what all workers do: in every rotation worker by worker.
 struct OneLoop {
+  OneLoop(const MfOptions& options, int workers);
+
+  const MfOptions options;
+  const ItemBlocks blocks;
+  const int stride;
+  const bool ccd;
+  const schedmp::BlockRotation rotation;
+  std::vector<RatingCells> cells;         // by worker
   std::vector<std::vector<float>> users;  // by worker
   std::vector<std::vector<float>> items;  // by block
-  double errors = 0;                      // of the last turn
-  double length = 0;                      // of what is told, to what is computed with
+  double scale = 1;
+  double errors = 0;  // of the last turn
+
+  void draw(FactorSide side, int64_t number, std::vector<float>& to) const;
+  // One turn: act(worker, block).
+  template <class Act>
+  void turn(const Act& act) const {
+    for (int i = 0; i < blocks.blocks(); ++i)
+      for (size_t worker = 0; worker < cells.size(); ++worker)
+        act(worker, static_cast<size_t>(rotation.visit(static_cast<int>(worker), i).block));
+  }
+  void sgd();
+  void coordinate_descent();
+  void expect_equal(const Mf& program) const;
 };
 
-// Rotation by rotation, in each of them worker by worker.
-OneLoop by_one_loop(const MfOptions& options, const SparseColumns& ratings, int workers) {
-  const ItemBlocks blocks(options.items, workers * options.blocks_per_worker, options.seed);
-  const int stride = padded(options.rank);
-  const auto drawn = [&](FactorSide side, int64_t number, std::vector<float>& to) {
-    to.resize(to.size() + static_cast<size_t>(stride));
-    draw_row(side, number, options.rank, options.seed,
-             std::span(to).last(static_cast<size_t>(stride)));
-  };
-  OneLoop one;
-  one.items.resize(static_cast<size_t>(blocks.blocks()));
+OneLoop::OneLoop(const MfOptions& given, int workers)
+    : options(given),
+      blocks(given.items, workers * given.blocks_per_worker, given.seed),
+      stride(padded(given.rank)),
+      ccd(given.algorithm == MfAlgorithm::kCcd),
+      rotation(workers, blocks.blocks()),
+      items(static_cast<size_t>(blocks.blocks())) {
   for (int block = 0; block < blocks.blocks(); ++block)
     for (int64_t i = 0; i < blocks.size(block); ++i)
-      drawn(FactorSide::kItems, blocks.item(block, i), one.items[static_cast<size_t>(block)]);
-  std::vector<RatingCells> cells;
+      draw(FactorSide::kItems, blocks.item(block, i), items[static_cast<size_t>(block)]);
   std::vector<Moments> moments;
   Moments all;
   int64_t begin = 0;
-  for (int worker = 0; worker < workers; ++worker) {
-    const int64_t end =
-        begin + ops::split_evenly(options.users, workers)[static_cast<size_t>(worker)].size(options.users);
+  for (const ops::IndexSet& share : ops::split_evenly(options.users, workers)) {
+    const int64_t end = begin + share.size(options.users);
     const SparseColumns own = read_matrix_market(FileBytes(options.ratings), {begin, end});
-    one.users.emplace_back();
-    for (; begin < end; ++begin) drawn(FactorSide::kUsers, begin, one.users.back());
+    users.emplace_back();
+    for (; begin < end; ++begin) draw(FactorSide::kUsers, begin, users.back());
+    if (ccd) std::fill(users.back().begin(), users.back().end(), 0.0F);
     moments.push_back(moments_of(own.values));
     all.add(moments.back());
     cells.push_back(cells_of(own, blocks, moments.back().mean));
-    shuffle(cells.back(), options.seed, worker);
+    if (!ccd) shuffle(cells.back(), options.seed, static_cast<int>(cells.size()) - 1);
   }
-  EXPECT_EQ(all.count, ratings.entries());
-  const double scale = std::sqrt(all.squares / static_cast<double>(all.count));
+  scale = std::sqrt(all.squares / static_cast<double>(all.count));
   for (size_t worker = 0; worker < cells.size(); ++worker)
     standardise(cells[worker], all.mean - moments[worker].mean, scale);
-  const schedmp::BlockRotation rotation(workers, blocks.blocks());
-  for (int64_t turn = 0; turn < options.iterations; ++turn) {
-    const double step = options.step / (1 + options.decay * std::pow(turn, 1.5));
-    one.errors = 0;
-    for (int64_t i = 0; i < blocks.blocks(); ++i)
-      for (size_t worker = 0; worker < cells.size(); ++worker) {
-        const auto block = static_cast<size_t>(
-            rotation.visit(static_cast<int>(worker), turn * blocks.blocks() + i).block);
-        one.errors +=
-            take_steps(cells[worker][block],
-                       {static_cast<float>(step), static_cast<float>(options.lambda / scale)},
-                       stride, one.users[worker].data(), one.items[block].data());
-      }
+}
+
+void OneLoop::draw(FactorSide side, int64_t number, std::vector<float>& to) const {
+  to.resize(to.size() + static_cast<size_t>(stride));
+  draw_row(side, number, options.rank, options.seed,
+           std::span(to).last(static_cast<size_t>(stride)));
+}
+
+void OneLoop::sgd() {
+  for (int64_t t = 0; t < options.iterations; ++t) {
+    const double step = options.step / (1 + options.decay * std::pow(t, 1.5));
+    const SgdRate rate{static_cast<float>(step), static_cast<float>(options.lambda / scale)};
+    errors = 0;
+    turn([&](size_t worker, size_t block) {
+      errors +=
+          take_steps(cells[worker][block], rate, stride, users[worker].data(), items[block].data());
+    });
   }
-  one.errors *= scale * scale;
-  one.length = std::sqrt(scale);
-  return one;
+}
+
+// Of one side: what take_minimum() and the sums work with.
+struct Sums {
+  std::vector<float> before, product, weight;
+  RankOneSide of(std::vector<float>& rows, int stride, int number) {
+    const size_t count = rows.size() / static_cast<size_t>(stride);
+    for (auto* each : {&before, &product, &weight}) each->resize(count);
+    return {rows.data() + number, stride, before.data(), product.data(), weight.data()};
+  }
+};
+
+void OneLoop::coordinate_descent() {
+  const auto lambda = static_cast<float>(options.lambda / scale);
+  std::vector<std::vector<std::vector<float>>> residuals(cells.size());
+  for (size_t worker = 0; worker < cells.size(); ++worker)
+    for (const auto& cell : cells[worker]) {
+      residuals[worker].emplace_back();
+      for (const Rating& each : cell) residuals[worker].back().push_back(each.value);
+    }
+  std::vector<Sums> of_users(users.size()), of_items(items.size());
+  for (int64_t t = 0; t < options.iterations; ++t)
+    for (int k = 0; k < options.rank; ++k) {
+      std::vector<RankOneSide> p, q;
+      for (size_t i = 0; i < users.size(); ++i) p.push_back(of_users[i].of(users[i], stride, k));
+      for (size_t i = 0; i < items.size(); ++i) q.push_back(of_items[i].of(items[i], stride, k));
+      turn([&](size_t worker, size_t block) {
+        sum_for_users(cells[worker][block], residuals[worker][block], lambda, p[worker], q[block]);
+      });
+      for (size_t i = 0; i < users.size(); ++i) take_minimum(p[i], std::ssize(of_users[i].before));
+      turn([&](size_t worker, size_t block) {
+        sum_for_items(cells[worker][block], residuals[worker][block], lambda, p[worker], q[block]);
+      });
+      for (size_t i = 0; i < items.size(); ++i) take_minimum(q[i], std::ssize(of_items[i].before));
+      turn([&](size_t worker, size_t block) {
+        settle_residuals(cells[worker][block], p[worker], q[block], residuals[worker][block]);
+      });
+    }
+}
+
+void OneLoop::expect_equal(const Mf& program) const {
+  const double length = std::sqrt(scale);
+  const auto expect_row = [&](const std::vector<double>& all, int64_t to,
+                              const std::vector<float>& rows, int64_t at) {
+    for (int64_t k = 0; k < options.rank; ++k)
+      ASSERT_EQ(all[static_cast<size_t>(to * options.rank + k)],
+                length * static_cast<double>(rows[static_cast<size_t>(at * stride + k)]))
+          << "row " << to << ", number " << k;
+  };
+  int64_t user = 0;
+  for (const auto& rows : users)
+    for (int64_t i = 0; i < std::ssize(rows) / stride; ++i)
+      expect_row(program.users(), user++, rows, i);
+  ASSERT_EQ(user, options.users);
+  for (int block = 0; block < blocks.blocks(); ++block)
+    for (int64_t i = 0; i < blocks.size(block); ++i)
+      expect_row(program.items(), blocks.item(block, i), items[static_cast<size_t>(block)], i);
 }
 
 TEST_F(MatrixFactorisation, IsOneLoopBitForBit) {
-  for (const int workers : {1, 2, 3, 5})
-    for (const int blocks : {1, 2, 4}) {
-      SCOPED_TRACE(testing::Message() << workers << " workers, " << blocks << " blocks each");
-      MfOptions options = options_;
-      options.blocks_per_worker = blocks;
-      const auto program = fitted(options, workers);
-      const OneLoop one = by_one_loop(options, ratings_, workers);
-      const ItemBlocks items(options.items, workers * blocks, options.seed);
-      const size_t rank = 3, stride = 4;
-      size_t user = 0;
-      for (const auto& rows : one.users)
-        for (size_t at = 0; at < rows.size(); at += stride, ++user)
-          for (size_t k = 0; k < rank; ++k)
-            ASSERT_EQ(program->users()[user * rank + k],
-                      one.length * static_cast<double>(rows[at + k]))
-                << user;
-      for (int block = 0; block < items.blocks(); ++block)
-        for (int64_t i = 0; i < items.size(block); ++i)
-          for (size_t k = 0; k < rank; ++k)
-            ASSERT_EQ(program->items()[static_cast<size_t>(items.item(block, i)) * rank + k],
-                      one.length * static_cast<double>(one.items[static_cast<size_t>(
-                                       block)][static_cast<size_t>(i) * stride + k]));
-      const auto& history = program->history();
-      EXPECT_NEAR(std::pow(history[history.size() - 2].train_rmse, 2) *
-                      static_cast<double>(ratings_.entries()),
-                  one.errors, 1e-9 * one.errors);
-    }
+  for (const MfAlgorithm algorithm : {MfAlgorithm::kSgd, MfAlgorithm::kCcd})
+    for (const int workers : {1, 2, 3, 5})
+      for (const int blocks : {1, 2, 4}) {
+        SCOPED_TRACE(testing::Message() << workers << " workers, " << blocks << " blocks each");
+        options_.blocks_per_worker = blocks;
+        options_.algorithm = algorithm;
+        OneLoop one(options_, workers);
+        if (one.ccd)
+          one.coordinate_descent();
+        else
+          one.sgd();
+        const auto program = fitted(workers);
+        one.expect_equal(*program);
+        if (one.ccd) continue;
+        const double squares = one.scale * one.scale * one.errors;
+        const double rmse = program->history().rbegin()[1].train_rmse;
+        EXPECT_NEAR(rmse * rmse * static_cast<double>(ratings_.entries()), squares, 1e-9 * squares);
+      }
 }
 
 // ---- what it finds
@@ -196,6 +261,18 @@ TEST_F(MatrixFactorisation, FindsWhatIsHidden) {
     EXPECT_EQ(program->history().size(), 61);
     EXPECT_EQ(last.updates, 60 * ratings_.entries());
   }
+}
+
+TEST_F(MatrixFactorisation, NeverRisesByCoordinateDescent) {
+  options_.algorithm = MfAlgorithm::kCcd;
+  options_.iterations = 40;
+  const auto program = fitted(3);
+  const auto& history = program->history();
+  for (size_t i = 1; i < history.size(); ++i)
+    EXPECT_LE(history[i].objective, history[i - 1].objective * (1 + 1e-6)) << i;
+  EXPECT_EQ(history.back().objective, history.rbegin()[1].objective);
+  EXPECT_LT(*history.back().test_rmse, 3);
+  EXPECT_NEAR(*history.back().test_rmse, rmse_of(*program, tests_), 1e-4);
 }
 
 TEST_F(MatrixFactorisation, SaysItsObjective) {
@@ -299,6 +376,29 @@ TEST(FactorRows, StepsDownTheGradient) {
       EXPECT_NEAR(p[k], a + 0.1 * (error * b - 0.5 * a), 1e-6);
       EXPECT_NEAR(q[k], b + 0.1 * (error * a - 0.5 * b), 1e-6);
     }
+  }
+}
+
+// Two users, two items: user 1 has rated both, user 0 the first.
+TEST(RankOnes, AreTheMinimumAlongANumber) {
+  const std::vector<Rating> cell = {{0, 0, 2}, {1, 0, 3}, {1, 1, -1}};
+  std::vector<float> residuals = {2, 3, -1}, p = {0, 0}, q = {1, 2};
+  Sums of_users, of_items;
+  const RankOneSide users = of_users.of(p, 1, 0), items = of_items.of(q, 1, 0);
+  const float lambda = 0.5F;
+  for (int i = 0; i < 3; ++i) {
+    sum_for_users(cell, residuals, lambda, users, items);
+    take_minimum(users, 2);
+    EXPECT_FLOAT_EQ(p[0], 2 * q[0] / (q[0] * q[0] + lambda));
+    EXPECT_FLOAT_EQ(p[1], (3 * q[0] - q[1]) / (q[0] * q[0] + q[1] * q[1] + 2 * lambda));
+    sum_for_items(cell, residuals, lambda, users, items);
+    take_minimum(items, 2);
+    EXPECT_FLOAT_EQ(q[0], (2 * p[0] + 3 * p[1]) / (p[0] * p[0] + p[1] * p[1] + 2 * lambda));
+    EXPECT_FLOAT_EQ(q[1], -p[1] / (p[1] * p[1] + lambda));
+    settle_residuals(cell, users, items, residuals);
+    EXPECT_NEAR(residuals[0], 2 - p[0] * q[0], 1e-6);
+    EXPECT_NEAR(residuals[1], 3 - p[1] * q[0], 1e-6);
+    EXPECT_NEAR(residuals[2], -1 - p[1] * q[1], 1e-6);
   }
 }
 

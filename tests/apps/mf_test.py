@@ -45,10 +45,10 @@ class MatrixFactorisation(KerfTest):
         self.common = ("mf", "--ratings", self.folder / "ratings.mtx", "--test", self.folder / "test.mtx", "--rank", 3)
 
     def test_a_model_that_is_as_good_as_it_says(self):
-        for workers in (1, 3):
-            with self.subTest(workers=workers):
-                out = self.folder / f"model{workers}"
-                answer = run(*self.common, "--workers", workers, "--iterations", 80, "--tol", 0, "--out", out, "--json")
+        for workers, algorithm in ((1, "sgd"), (3, "sgd"), (3, "ccd")):
+            with self.subTest(workers=workers, algorithm=algorithm):
+                out = self.folder / f"model-{algorithm}{workers}"
+                answer = run(*self.common, "--algorithm", algorithm, "--workers", workers, "--iterations", 80, "--tol", 0, "--out", out, "--json")
                 self.assertEqual(answer.returncode, 0, answer.stderr)
                 told = json.loads(answer.stdout)
                 self.assertLess(told["test_rmse"], 0.3)
@@ -59,14 +59,15 @@ class MatrixFactorisation(KerfTest):
                 self.assertEqual(told["history"][-1]["objective"], told["objective"])
 
     def test_the_same_bits_over_any_transport(self):
-        bits = set()
-        for transport in ("inproc", "shm", "tcp"):
-            out = self.folder / transport
-            answer = run(*self.common, "--workers", 3, "--transport", transport, "--out", out)
-            self.assertEqual(answer.returncode, 0, answer.stderr)
-            self.assertIn("test RMSE", answer.stdout)
-            bits.add(b"".join((out / name).read_bytes() for name in ("users.mtx", "items.mtx", "model.txt")))
-        self.assertEqual(len(bits), 1)
+        for algorithm in ("sgd", "ccd"):
+            bits = set()
+            for transport in ("inproc", "shm", "tcp"):
+                out = self.folder / f"{algorithm}-{transport}"
+                answer = run(*self.common, "--algorithm", algorithm, "--workers", 3, "--transport", transport, "--out", out)
+                self.assertEqual(answer.returncode, 0, answer.stderr)
+                self.assertIn("test RMSE", answer.stdout)
+                bits.add(b"".join((out / name).read_bytes() for name in ("users.mtx", "items.mtx", "model.txt")))
+            self.assertEqual(len(bits), 1, algorithm)
 
     def test_it_ends_where_it_gets_no_better(self):
         told = json.loads(run(*self.common, "--tol", 0.05, "--iterations", 1000, "--json").stdout)
@@ -78,6 +79,7 @@ class MatrixFactorisation(KerfTest):
                              (("--decay", -1), ("--decay",)), (("--tol", -1), ("--tol",)), (("--max-seconds", -1), ("--max-seconds",)),
                              (("--rank", 0), ("--rank", "1 and 4096")), (("--blocks", 0), ("--blocks",)), (("--iterations", 0), ("--iterations",)),
                              (("--workers", 16), ("--workers", "1 and 15: 40 users and 30 items in 2 blocks")), (("--workers", 0), ("--workers",)),
+                             (("--algorithm", "ccd", "--step", 0.1), ("--step", "of --algorithm sgd")), (("--algorithm", "als"), ("--algorithm", "ccd")),
                              (("--step", 50, "--decay", 0, "--iterations", 100), ("it diverges", "smaller --step")),
                              (("--ratings", self.folder / "none.mtx"), ("none.mtx",)), (("--ratings", self.folder / "x.csv"), (".mtx",))):
             with self.subTest(flags=flags):
