@@ -172,9 +172,9 @@ void add_fit_flags(CLI::App& command, MfOptions& options) {
 void add_mf_command(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand(
       "mf",
-      "Matrix factorisation: minimises the sum over ratings r of item i by user u of\n"
-      "(r - m - p_u . q_i)^2 + lambda (|p_u|^2 + |q_i|^2), m the mean rating, over blocks\n"
-      "of items that rotate over the workers.");
+      "Matrix factorisation: minimises the sum over ratings r of item i by user u of (r - m - p_u "
+      ". "
+      "q_i)^2 + lambda (|p_u|^2 + |q_i|^2), m the mean rating, over blocks of items that rotate.");
   auto state = std::make_shared<MfCommand>();
   MfOptions& options = state->options;
   state->command = command;

@@ -46,6 +46,11 @@ TravellingBlocks::TravellingBlocks(runtime::Workplace& workplace, std::vector<in
       rotation_(workplace.workers, static_cast<int>(sizes.size())),
       sizes_(std::move(sizes)),
       here_(home_blocks()) {
+  if (workplace.device.kind() != runtime::DeviceKind::kCpu)
+    throw Error(ErrorCode::kUsage,
+                format("blocks travel through memory of the host, and a worker computes on {}; "
+                       "take --device cpu",
+                       workplace.device.name()));
   for (int place = 0; place < home_blocks(); ++place)
     values_.emplace_back(static_cast<size_t>(sizes_[static_cast<size_t>(home_block(place))]));
 }

@@ -24,7 +24,8 @@ schedmp::LaneTable lanes_of_travelling_blocks(int workers, int blocks, int64_t m
 
 class TravellingBlocks {
  public:
-  // sizes: of all blocks, in numbers. Those at home here begin as zeros.
+  // sizes: of all blocks, in numbers. Those at home here begin as zeros. Throws Error{kUsage} where
+  // the workplace has no CPU.
   TravellingBlocks(runtime::Workplace& workplace, std::vector<int64_t> sizes);
 
   int blocks() const { return static_cast<int>(sizes_.size()); }
