@@ -182,6 +182,13 @@ TEST_F(MatrixMarket, FilesOfManyPiecesAreReadAcrossThem) {
   EXPECT_EQ(read(text), matrix);
 }
 
+TEST_F(MatrixMarket, ArraysAreGivenRowByRow) {
+  write_matrix_market(path_, std::vector<double>{1, 2, 3, 4, 5, 6}, 2);
+  const SparseColumns found = read_matrix_market(file(), {0, 3});
+  EXPECT_THAT(found.values, testing::ElementsAre(1, 3, 5, 2, 4, 6));
+  EXPECT_THAT(found.begins, testing::ElementsAre(0, 3, 6));
+}
+
 TEST_F(MatrixMarket, AnEntryOfZeroIsOneAndAZeroOfAnArrayIsNone) {
   EXPECT_EQ(read("%%MatrixMarket matrix coordinate real general\n2 1 1\n2 1 0").entries(), 1);
   EXPECT_EQ(read("%%MatrixMarket matrix array real general\n2 1\n0\n7").row,
