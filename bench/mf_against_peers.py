@@ -6,7 +6,7 @@
 
 PYTHON has scipy and cmfrec, which runs with two threads and as few of its iterations (alternating least squares, by Cholesky or by conjugate
 gradients, the better of them) as come there; of the lambdas tried the one that comes there soonest. Kerf runs over two workers of one thread,
-by its defaults; what counts is the end of the first iteration with that test RMSE in its history. Medians of the rounds, which take turns.
+by its defaults, after loading, in which ratings are sorted into cells too (cmfrec's fit makes its own form of them within the time); what counts is the end of the first iteration with that test RMSE in its history. Medians of the rounds, which take turns.
 """
 import argparse
 import json
