@@ -23,12 +23,12 @@ namespace kerf::apps {
 
 namespace {
 
-using schedmp::Selection;
+using schedmp::Sampling;
 
-const std::map<std::string, Selection> kSchedules = {
-    {"uniform", Selection::kUniform},
-    {"priority", Selection::kPriority},
-    {"priority+filter", Selection::kPriorityFiltered}};
+const std::map<std::string, Sampling> kSchedules = {
+    {"uniform", Sampling::kUniform},
+    {"priority", Sampling::kPriority},
+    {"priority+filter", Sampling::kPriorityFiltered}};
 
 constexpr const char* kSweeps = "sweeps";
 
@@ -150,7 +150,7 @@ int LassoCommand::run() {
     return solve(program, progress);
   }
   static_cast<LassoProblem&>(by_sets) = problem;
-  by_sets.sets.selection = kSchedules.at(schedule);
+  by_sets.sets.sampling = kSchedules.at(schedule);
   const int64_t an_eighth = std::max<int64_t>(1, problem.columns / 8 / by_sets.depth);
   by_sets.sets.size = set_size.value_or(std::min<int64_t>(256, an_eighth));
   Lasso program(by_sets, workers, tell);
@@ -159,7 +159,7 @@ int LassoCommand::run() {
 
 std::vector<std::string> schedules() {
   std::vector<std::string> names{kSweeps};
-  for (const auto& [name, selection] : kSchedules) names.push_back(name);
+  for (const auto& [name, sampling] : kSchedules) names.push_back(name);
   return names;
 }
 

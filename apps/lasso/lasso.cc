@@ -44,9 +44,9 @@ schedmp::VariableSetOptions sets_of(const LassoOptions& options) {
   return sets;
 }
 
-[[noreturn]] void throw_diverged(schedmp::Selection selection) {
+[[noreturn]] void throw_diverged(schedmp::Sampling sampling) {
   throw Error(ErrorCode::kUsage,
-              selection == schedmp::Selection::kPriorityFiltered
+              sampling == schedmp::Sampling::kPriorityFiltered
                   ? "it diverges: variables of one set depend on each other too much; a lower "
                     "--threshold may help, or a smaller --set-size or --depth"
                   : "it diverges: variables of one set depend on each other; take --schedule "
@@ -149,7 +149,7 @@ void Lasso::end_check() {
   const double objective = primal(checked_, options_.lambda);
   const double gap = relative_gap(objective, dual(checked_, options_.lambda));
   over_ = run_.check(rounds_, updates_, objective, gap);
-  if (run_.stalled() && gap > kRounding) throw_diverged(options_.sets.selection);
+  if (run_.stalled() && gap > kRounding) throw_diverged(options_.sets.sampling);
   expect_no_rise(objective);
   next_check_ = scheduled_ + options_.columns;
   sets_.restart(deltas_);
@@ -243,7 +243,7 @@ void Lasso::take_check(const Round& round, const LassoResult& sum) {
 void Lasso::descend(int64_t number, const Round& round, const LassoResult& sum) {
   if (round.objective) {
     const double objective = sum.residual / 2 + options_.lambda * round.l1;
-    if (!std::isfinite(objective)) throw_diverged(options_.sets.selection);
+    if (!std::isfinite(objective)) throw_diverged(options_.sets.sampling);
     expect_no_rise(objective);
     run_.note(rounds_, updates_, objective);
   }
@@ -284,7 +284,7 @@ double Lasso::best(int64_t column, double product) const {
 }
 
 double Lasso::delta(int64_t column, double from, double to) const {
-  if (!std::isfinite(to)) throw_diverged(options_.sets.selection);
+  if (!std::isfinite(to)) throw_diverged(options_.sets.sampling);
   return (to - from) * std::sqrt(squared_norms_[static_cast<size_t>(column)]);
 }
 
@@ -299,7 +299,7 @@ void Lasso::change(int64_t column, double value) {
 
 void Lasso::expect_no_rise(double objective) const {
   if (objective > kDiverged * run_.history().front().objective)
-    throw_diverged(options_.sets.selection);
+    throw_diverged(options_.sets.sampling);
 }
 
 }  // namespace kerf::apps

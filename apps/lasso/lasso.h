@@ -28,7 +28,7 @@
 #include "apps/lasso/lasso_problem.h"
 #include "apps/lasso/lasso_run.h"
 #include "schedmp/program.h"
-#include "schedmp/selection/variable_sets.h"
+#include "schedmp/variables/variable_sets.h"
 
 namespace kerf::apps {
 

@@ -15,7 +15,7 @@
 
 #include "runtime/worker.h"
 #include "schedmp/program.h"
-#include "schedmp/selection/block_rotation.h"
+#include "schedmp/variables/block_rotation.h"
 
 namespace kerf::apps {
 

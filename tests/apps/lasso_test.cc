@@ -15,7 +15,7 @@
 namespace kerf::apps {
 namespace {
 
-using schedmp::Selection;
+using schedmp::Sampling;
 using tests::by_a_plain_loop;
 using tests::largest_product;
 using tests::objective_of;
@@ -23,10 +23,10 @@ using tests::Regression;
 using tests::regression_of;
 using tests::RegressionFiles;
 
-LassoOptions options_of(const RegressionFiles& files, double lambda, Selection selection) {
+LassoOptions options_of(const RegressionFiles& files, double lambda, Sampling sampling) {
   LassoOptions options;
   static_cast<LassoProblem&>(options) = files.asked(lambda);
-  options.sets.selection = selection;
+  options.sets.sampling = sampling;
   options.sets.size = 8;
   return options;
 }
@@ -40,9 +40,9 @@ TEST(LassoBySets, FindsWhatAPlainLoopFinds) {
     const double lambda = part * largest_product(problem);
     const std::vector<double> expected = by_a_plain_loop(problem, lambda);
     const double optimum = objective_of(problem, expected, lambda);
-    for (const Selection selection : {Selection::kUniform, Selection::kPriorityFiltered})
+    for (const Sampling sampling : {Sampling::kUniform, Sampling::kPriorityFiltered})
       for (const int workers : {1, 2, 3}) {
-        LassoOptions options = options_of(files, lambda, selection);
+        LassoOptions options = options_of(files, lambda, sampling);
         options.sets.size = 4;
         Lasso program(options, workers);
         run(program, workers);
@@ -63,8 +63,8 @@ TEST(LassoBySets, IsNoFartherFromTheOptimumThanItSays) {
   const RegressionFiles files(problem);
   const double lambda = 0.1 * largest_product(problem);
   const double optimum = objective_of(problem, by_a_plain_loop(problem, lambda), lambda);
-  for (const Selection selection : {Selection::kUniform, Selection::kPriorityFiltered}) {
-    Lasso program(options_of(files, lambda, selection), 2);
+  for (const Sampling sampling : {Sampling::kUniform, Sampling::kPriorityFiltered}) {
+    Lasso program(options_of(files, lambda, sampling), 2);
     run(program, 2);
     int checks = 0;
     for (const ConvergencePoint& point : program.run().history()) {
@@ -82,7 +82,7 @@ TEST(LassoBySets, IsZeroWhereThePenaltyIsLarge) {
   const RegressionFiles files(problem);
   for (const double part : {1.0, 7.0}) {
     LassoOptions options =
-        options_of(files, part * largest_product(problem), Selection::kPriorityFiltered);
+        options_of(files, part * largest_product(problem), Sampling::kPriorityFiltered);
     Lasso program(options, 2);
     run(program, 2);
     EXPECT_TRUE(program.run().converged());
@@ -98,15 +98,15 @@ TEST(LassoBySets, HasMessagesOfAnySize) {
   problem.x.columns = 250'000;
   problem.x.begins.resize(250'001, problem.x.entries());
   const RegressionFiles files(problem);
-  for (const Selection selection : {Selection::kUniform, Selection::kPriorityFiltered}) {
-    LassoOptions options = options_of(files, 2, selection);
-    options.sets.size = selection == Selection::kUniform ? 90'000 : 3'000;
+  for (const Sampling sampling : {Sampling::kUniform, Sampling::kPriorityFiltered}) {
+    LassoOptions options = options_of(files, 2, sampling);
+    options.sets.size = sampling == Sampling::kUniform ? 90'000 : 3'000;
     options.depth = 1;
     options.most_passes = 60;
     Lasso program(options, 2);
     run(program, 2);
     ASSERT_EQ(program.solution().size(), 250'000);
-    if (selection == Selection::kUniform) continue;  // of thirty at once
+    if (sampling == Sampling::kUniform) continue;  // of thirty at once
     EXPECT_TRUE(program.run().converged());
     for (size_t j = 0; j < expected.size(); ++j)
       EXPECT_NEAR(program.solution()[j], expected[j], 1e-3);
@@ -118,7 +118,7 @@ TEST(LassoBySets, RepeatsItselfBySeed) {
   const RegressionFiles files(problem);
   const double lambda = 0.1 * largest_product(problem);
   const auto solution = [&](uint64_t seed) {
-    LassoOptions options = options_of(files, lambda, Selection::kPriorityFiltered);
+    LassoOptions options = options_of(files, lambda, Sampling::kPriorityFiltered);
     options.sets.seed = seed;
     options.tolerance = 1e-4;
     Lasso program(options, 3);
@@ -150,7 +150,7 @@ TEST(LassoBySets, DivergesByPriorityAloneAndConvergesBehindTheFilter) {
   x = alike;
   const RegressionFiles files(problem);
   const double lambda = 0.05 * largest_product(problem);
-  LassoOptions options = options_of(files, lambda, Selection::kPriority);
+  LassoOptions options = options_of(files, lambda, Sampling::kPriority);
   options.sets.size = 16;
   Lasso alone(options, 2);
   const auto error = kerf::tests::error_of([&] { run(alone, 2); });
@@ -159,7 +159,7 @@ TEST(LassoBySets, DivergesByPriorityAloneAndConvergesBehindTheFilter) {
   EXPECT_THAT(error->what(), testing::HasSubstr("it diverges"));
   EXPECT_THAT(error->what(), testing::HasSubstr("priority+filter"));
 
-  options.sets.selection = Selection::kPriorityFiltered;
+  options.sets.sampling = Sampling::kPriorityFiltered;
   options.tolerance = 0.01;
   Lasso filtered(options, 2);
   run(filtered, 2);
@@ -175,7 +175,7 @@ TEST(LassoBySets, IsTheSameInAnyUnit) {
     Regression scaled = problem;
     for (double& value : scaled.x.values) value *= unit;
     const RegressionFiles files(scaled);
-    Lasso program(options_of(files, unit * lambda, Selection::kPriorityFiltered), 2);
+    Lasso program(options_of(files, unit * lambda, Sampling::kPriorityFiltered), 2);
     run(program, 2);
     EXPECT_TRUE(program.run().converged()) << unit;
     EXPECT_NEAR(program.run().history().back().objective, optimum, 2e-9 * optimum) << unit;
@@ -188,7 +188,7 @@ TEST(LassoBySets, SaysSoWhereItOnlySwings) {
   problem.x = {3, 2, {0, 3, 6}, {0, 1, 2, 0, 1, 2}, {1, 2, 3, 1, 2, 3}};
   problem.y = {3, 6, 9};
   const RegressionFiles files(problem);
-  LassoOptions options = options_of(files, 0.5, Selection::kUniform);
+  LassoOptions options = options_of(files, 0.5, Sampling::kUniform);
   options.most_passes = 0;
   Lasso program(options, 1);
   const auto error = tests::error_of([&] { run(program, 1); });
@@ -199,7 +199,7 @@ TEST(LassoBySets, SaysSoWhereItOnlySwings) {
 TEST(LassoBySets, StopsWhereItIsTold) {
   const Regression problem = regression_of(80, 400, 6, 0.6, 8);
   const RegressionFiles files(problem);
-  LassoOptions options = options_of(files, 0.001 * largest_product(problem), Selection::kUniform);
+  LassoOptions options = options_of(files, 0.001 * largest_product(problem), Sampling::kUniform);
   options.tolerance = 0;
   options.most_passes = 3;
   Lasso brief(options, 2);

@@ -18,7 +18,7 @@
 #include "apps/mf/mf_worker.h"
 #include "apps/mf/rank_ones.h"
 #include "schedmp/scheduler.h"
-#include "schedmp/selection/block_rotation.h"
+#include "schedmp/variables/block_rotation.h"
 #include "tests/support/inproc_crew.h"
 #include "tests/support/temporary_folder.h"
 

@@ -1,4 +1,4 @@
-#include "schedmp/selection/uniform_sampler.h"
+#include "schedmp/variables/uniform_sampler.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

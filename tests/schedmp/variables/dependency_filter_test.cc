@@ -1,4 +1,4 @@
-#include "schedmp/selection/dependency_filter.h"
+#include "schedmp/variables/dependency_filter.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -28,7 +28,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "schedmp/selection/conflict_table.h"
+#include "schedmp/variables/conflict_table.h"
 
 namespace kerf::schedmp {
 

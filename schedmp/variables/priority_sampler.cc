@@ -1,10 +1,10 @@
-#include "schedmp/selection/priority_sampler.h"
+#include "schedmp/variables/priority_sampler.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "runtime/error.h"
-#include "schedmp/selection/variables.h"
+#include "schedmp/variables/variables.h"
 
 namespace kerf::schedmp {
 namespace {

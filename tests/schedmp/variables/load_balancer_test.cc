@@ -1,4 +1,4 @@
-#include "schedmp/selection/load_balancer.h"
+#include "schedmp/variables/load_balancer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

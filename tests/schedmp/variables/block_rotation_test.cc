@@ -1,4 +1,4 @@
-#include "schedmp/selection/block_rotation.h"
+#include "schedmp/variables/block_rotation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

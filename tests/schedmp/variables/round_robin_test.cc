@@ -1,4 +1,4 @@
-#include "schedmp/selection/round_robin.h"
+#include "schedmp/variables/round_robin.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
-#include "schedmp/selection/round_robin.h"
+#include "schedmp/variables/round_robin.h"
 
 #include "runtime/error.h"
-#include "schedmp/selection/variables.h"
+#include "schedmp/variables/variables.h"
 
 namespace kerf::schedmp {
 

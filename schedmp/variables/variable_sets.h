@@ -21,16 +21,16 @@
 #include <span>
 #include <vector>
 
-#include "schedmp/selection/dependency_filter.h"
-#include "schedmp/selection/priority_sampler.h"
-#include "schedmp/selection/uniform_sampler.h"
+#include "schedmp/variables/dependency_filter.h"
+#include "schedmp/variables/priority_sampler.h"
+#include "schedmp/variables/uniform_sampler.h"
 
 namespace kerf::schedmp {
 
-enum class Selection : uint8_t { kUniform, kPriority, kPriorityFiltered };
+enum class Sampling : uint8_t { kUniform, kPriority, kPriorityFiltered };
 
 struct VariableSetOptions {
-  Selection selection = Selection::kPriorityFiltered;
+  Sampling sampling = Sampling::kPriorityFiltered;
   int64_t variables = 0;
   int64_t size = 256;  // of a set, at most; as many again may be looked at
   uint64_t seed = 1;

@@ -1,4 +1,4 @@
-#include "schedmp/selection/variables.h"
+#include "schedmp/variables/variables.h"
 
 #include "runtime/error.h"
 

@@ -8,8 +8,8 @@
 #include <random>
 #include <vector>
 
-#include "schedmp/selection/dependency_filter.h"
-#include "schedmp/selection/priority_sampler.h"
+#include "schedmp/variables/dependency_filter.h"
+#include "schedmp/variables/priority_sampler.h"
 
 namespace kerf::schedmp {
 namespace {

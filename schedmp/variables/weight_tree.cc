@@ -1,4 +1,4 @@
-#include "schedmp/selection/weight_tree.h"
+#include "schedmp/variables/weight_tree.h"
 
 #include "runtime/error.h"
 

@@ -1,4 +1,4 @@
-#include "schedmp/selection/conflict_table.h"
+#include "schedmp/variables/conflict_table.h"
 
 namespace kerf::schedmp {
 

@@ -1,4 +1,4 @@
-#include "schedmp/selection/priority_sampler.h"
+#include "schedmp/variables/priority_sampler.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

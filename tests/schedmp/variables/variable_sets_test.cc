@@ -1,6 +1,6 @@
 // The three ways to choose sets, each driven as a program would: rounds that overlap, results in
 // order.
-#include "schedmp/selection/variable_sets.h"
+#include "schedmp/variables/variable_sets.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,9 +17,9 @@ namespace {
 
 using testing::IsEmpty;
 
-VariableSetOptions options_of(Selection selection, int64_t variables, int64_t size) {
+VariableSetOptions options_of(Sampling sampling, int64_t variables, int64_t size) {
   VariableSetOptions options;
-  options.selection = selection;
+  options.sampling = sampling;
   options.variables = variables;
   options.size = size;
   return options;
@@ -78,19 +78,19 @@ class Driven {
 };
 
 TEST(VariableSets, UniformTakesEachOnceAPass) {
-  Driven rounds(options_of(Selection::kUniform, 60, 10), 3, [](int64_t) { return 1; });
+  Driven rounds(options_of(Sampling::kUniform, 60, 10), 3, [](int64_t) { return 1; });
   for (int round = 0; round < 6 + 2; ++round) rounds.next();
   EXPECT_THAT(rounds.times, testing::Each(testing::Ge(1)));
 }
 
 TEST(VariableSets, PriorityTakesNeighboursTogether) {
-  Driven rounds(options_of(Selection::kPriority, 10, 10), 1, [](int64_t) { return 1; });
+  Driven rounds(options_of(Sampling::kPriority, 10, 10), 1, [](int64_t) { return 1; });
   EXPECT_EQ(rounds.sets.choose(0).set.size(), 10);
 }
 
 TEST(VariableSets, FilteredOnesThatChangeTogetherDependOnNobody) {
   for (const size_t depth : {1, 2, 4}) {
-    Driven rounds(options_of(Selection::kPriorityFiltered, 64, 6), depth,
+    Driven rounds(options_of(Sampling::kPriorityFiltered, 64, 6), depth,
                   [](int64_t v) { return v % 3 == 0 ? 0.0 : static_cast<double>(v); });
     for (int round = 0; round < 3000; ++round) {
       rounds.next();
@@ -107,7 +107,7 @@ TEST(VariableSets, FilteredOnesThatChangeTogetherDependOnNobody) {
 
 // Of two that depend on each other and change, among many that stand still, both have their turns.
 TEST(VariableSets, StarveNobodyAmongMany) {
-  Driven rounds(options_of(Selection::kPriorityFiltered, 90, 4), 4,
+  Driven rounds(options_of(Sampling::kPriorityFiltered, 90, 4), 4,
                 [](int64_t v) { return v == 20 || v == 21 ? 1.0 : 0.0; });
   for (int round = 0; round < 400; ++round) rounds.next();
   ASSERT_GT(rounds.times.size(), 21);
@@ -117,7 +117,7 @@ TEST(VariableSets, StarveNobodyAmongMany) {
 
 // Where nothing would change, all is looked at and nothing asked.
 TEST(VariableSets, LookAtWhatStandsStill) {
-  Driven rounds(options_of(Selection::kPriorityFiltered, 20, 5), 1, [](int64_t) { return 0; });
+  Driven rounds(options_of(Sampling::kPriorityFiltered, 20, 5), 1, [](int64_t) { return 0; });
   for (int round = 0; round < 50; ++round) {
     const VariableSets::Chosen chosen = rounds.sets.choose(round);
     EXPECT_THAT(chosen.set, IsEmpty());
@@ -129,7 +129,7 @@ TEST(VariableSets, LookAtWhatStandsStill) {
 
 // Deltas that are known otherwise are worth as much as a pass.
 TEST(VariableSets, RestartsFromDeltasThatAreKnown) {
-  VariableSetOptions options = options_of(Selection::kPriorityFiltered, 1000, 4);
+  VariableSetOptions options = options_of(Sampling::kPriorityFiltered, 1000, 4);
   options.floor = 1e-6;
   VariableSets sets(options);
   std::vector<double> deltas(1000);
@@ -142,31 +142,31 @@ TEST(VariableSets, RestartsFromDeltasThatAreKnown) {
 }
 
 TEST(VariableSets, RepeatThemselvesBySeed) {
-  for (const Selection selection :
-       {Selection::kUniform, Selection::kPriority, Selection::kPriorityFiltered}) {
+  for (const Sampling sampling :
+       {Sampling::kUniform, Sampling::kPriority, Sampling::kPriorityFiltered}) {
     const auto times = [&](uint64_t seed) {
-      VariableSetOptions options = options_of(selection, 50, 4);
+      VariableSetOptions options = options_of(sampling, 50, 4);
       options.seed = seed;
       Driven rounds(options, 3, [](int64_t v) { return std::sqrt(static_cast<double>(v)); });
       for (int round = 0; round < 200; ++round) rounds.next();
       return rounds.times;
     };
     EXPECT_EQ(times(1), times(1));
-    if (selection != Selection::kUniform) {
+    if (sampling != Sampling::kUniform) {
       EXPECT_NE(times(1), times(2));
     }
   }
 }
 
 TEST(VariableSets, RefuseWhatCannotBe) {
-  for (const Selection selection :
-       {Selection::kUniform, Selection::kPriority, Selection::kPriorityFiltered}) {
+  for (const Sampling sampling :
+       {Sampling::kUniform, Sampling::kPriority, Sampling::kPriorityFiltered}) {
     const auto code_of = [&](const VariableSetOptions& options) {
       return tests::error_of([&] { VariableSets{options}; }).value().code();
     };
-    EXPECT_EQ(code_of(options_of(selection, 0, 4)), ErrorCode::kUsage);
-    EXPECT_EQ(code_of(options_of(selection, 10, 0)), ErrorCode::kUsage);
-    VariableSets sets(options_of(selection, 10, 4));
+    EXPECT_EQ(code_of(options_of(sampling, 0, 4)), ErrorCode::kUsage);
+    EXPECT_EQ(code_of(options_of(sampling, 10, 0)), ErrorCode::kUsage);
+    VariableSets sets(options_of(sampling, 10, 4));
     EXPECT_EQ(tests::error_of([&] { sets.fold(3, {}); })->code(), ErrorCode::kInternal);
   }
 }

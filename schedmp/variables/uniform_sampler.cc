@@ -1,8 +1,8 @@
-#include "schedmp/selection/uniform_sampler.h"
+#include "schedmp/variables/uniform_sampler.h"
 
 #include "ops/random.h"
 #include "runtime/error.h"
-#include "schedmp/selection/variables.h"
+#include "schedmp/variables/variables.h"
 
 namespace kerf::schedmp {
 

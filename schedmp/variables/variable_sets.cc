@@ -1,4 +1,4 @@
-#include "schedmp/selection/variable_sets.h"
+#include "schedmp/variables/variable_sets.h"
 
 #include <algorithm>
 
@@ -15,11 +15,11 @@ constexpr int64_t kMostUnknown = 8;  // sets of them
 VariableSets::VariableSets(const VariableSetOptions& options) : options_(options) {
   if (options.size < 1)
     throw Error(ErrorCode::kUsage, format("sets of {} variables", options.size));
-  if (options.selection == Selection::kUniform)
+  if (options.sampling == Sampling::kUniform)
     uniform_.emplace(options.variables, options.seed);
   else
     priority_.emplace(options.variables, options.seed, options.floor);
-  if (options.selection != Selection::kPriorityFiltered) return;
+  if (options.sampling != Sampling::kPriorityFiltered) return;
   DependencyOptions dependency = options.dependency;
   dependency.most_known = std::min(dependency.most_known, options.variables);
   filter_.emplace(dependency);

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "ops/random.h"
-#include "schedmp/selection/weight_tree.h"
+#include "schedmp/variables/weight_tree.h"
 
 namespace kerf::schedmp {
 
