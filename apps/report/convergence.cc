@@ -11,9 +11,6 @@ namespace kerf::apps {
 
 namespace {
 
-constexpr auto kDrawnFor = std::chrono::milliseconds(100);
-constexpr int kCells = 24;
-
 double passes_of(const ConvergencePoint& point, int64_t pass) {
   return static_cast<double>(point.updates) / static_cast<double>(pass);
 }
@@ -45,10 +42,8 @@ Json to_json(const std::vector<ConvergencePoint>& points) {
 
 std::string convergence_table(const std::vector<ConvergencePoint>& points, int64_t pass,
                               size_t most_rows) {
-  const size_t rows = std::min(points.size(), most_rows);
   Table table({"", "passes", "updates", "objective", "gap"});
-  for (size_t row = 0; row < rows; ++row) {
-    const size_t place = rows == 1 ? points.size() - 1 : row * (points.size() - 1) / (rows - 1);
+  for (const size_t place : told_places(points.size(), most_rows)) {
     const ConvergencePoint& each = points[place];
     table.add({human_seconds(each.seconds), format("{:.1f}", passes_of(each, pass)),
                human_count(each.updates), format("{:.8g}", each.objective), gap_text(each.gap)});
@@ -57,37 +52,20 @@ std::string convergence_table(const std::vector<ConvergencePoint>& points, int64
 }
 
 ConvergenceProgress::ConvergenceProgress(Progress::Options options, int64_t pass, double tolerance)
-    : options_(std::move(options)), pass_(pass), tolerance_(tolerance) {
-  if (!options_.now) options_.now = [] { return std::chrono::steady_clock::now(); };
-}
+    : DrawnLine(std::move(options)), pass_(pass), tolerance_(tolerance) {}
 
 void ConvergenceProgress::tell(const ConvergencePoint& point) {
   if (point.gap) gap_ = point.gap;
   if (!first_gap_) first_gap_ = point.gap;
-  const Progress::Time now = options_.now();
-  if (!options_.terminal || now - drawn_ < kDrawnFor) return;
-  drawn_ = now;
-  bar_ = true;
-  options_.write("\r\x1b[K" + line_of(point, options_.width ? options_.width() : 80));
+  draw([&] { return line_of(point); });
 }
 
-std::string ConvergenceProgress::line_of(const ConvergencePoint& point, int width) {
-  const double way = gap_ ? way_of(*first_gap_, *gap_, tolerance_) : 0;
-  const std::string bar(static_cast<size_t>(way * kCells), '=');
-  std::string line = format("[{:<{}}] pass {:.1f}  objective {:.6g}", bar, kCells,
+std::string ConvergenceProgress::line_of(const ConvergencePoint& point) const {
+  std::string line = format("{} pass {:.1f}  objective {:.6g}",
+                            bar_of_part(gap_ ? way_of(*first_gap_, *gap_, tolerance_) : 0),
                             passes_of(point, pass_), point.objective);
   if (gap_) line += format("  gap {:.2g} of {:.2g}", *gap_, tolerance_);
-  if (point.seconds > 0)
-    line += format(
-        "  {} updates/s",
-        human_count(static_cast<long long>(static_cast<double>(point.updates) / point.seconds)));
-  const auto room = static_cast<size_t>(std::max(1, width - 1));
-  if (line.size() > room) line.resize(room);
-  return line;
-}
-
-void ConvergenceProgress::abandon() {
-  if (std::exchange(bar_, false)) options_.write("\n");
+  return line + "  " + updates_a_second(point.updates, point.seconds);
 }
 
 }  // namespace kerf::apps

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/report/progress.h"
+#include "apps/report/drawn_line.h"
 #include "runtime/json.h"
 
 namespace kerf::apps {
@@ -27,24 +27,18 @@ Json to_json(const std::vector<ConvergencePoint>& points);
 std::string convergence_table(const std::vector<ConvergencePoint>& points, int64_t pass,
                               size_t most_rows = 12);
 
-// On a terminal one line, redrawn at most ten times a second, with a bar that is full when the gap
-// is down at the tolerance; elsewhere nothing.
-class ConvergenceProgress : public ProgressBar {
+// With a bar that is full when the gap is down at the tolerance.
+class ConvergenceProgress : public DrawnLine {
  public:
-  // A pass has so many updates. `options` as progress_on_stderr() has them.
+  // A pass has so many updates.
   ConvergenceProgress(Progress::Options options, int64_t pass, double tolerance);
   void tell(const ConvergencePoint& point);
-  void finish() override { abandon(); }
-  void abandon() override;
 
  private:
-  std::string line_of(const ConvergencePoint& point, int width);
+  std::string line_of(const ConvergencePoint& point) const;
 
-  Progress::Options options_;
   int64_t pass_;
   double tolerance_;
-  Progress::Time drawn_{};
-  bool bar_ = false;
   std::optional<double> first_gap_, gap_;
 };
 

@@ -10,9 +10,6 @@ namespace kerf::apps {
 
 namespace {
 
-constexpr auto kFitDrawnFor = std::chrono::milliseconds(100);
-constexpr int kFitCells = 24;
-
 std::string test_text(const FitPoint& point) {
   return point.test_rmse ? format("{:.5f}", *point.test_rmse) : std::string();
 }
@@ -32,10 +29,8 @@ Json to_json(const std::vector<FitPoint>& points) {
 }
 
 std::string fit_table(const std::vector<FitPoint>& points, size_t most_rows) {
-  const size_t rows = std::min(points.size(), most_rows);
   Table table({"", "iterations", "objective", "train RMSE", "test RMSE"});
-  for (size_t row = 0; row < rows; ++row) {
-    const size_t place = rows == 1 ? points.size() - 1 : row * (points.size() - 1) / (rows - 1);
+  for (const size_t place : told_places(points.size(), most_rows)) {
     const FitPoint& each = points[place];
     table.add({human_seconds(each.seconds), format("{}", each.iterations),
                format("{:.8g}", each.objective), format("{:.5f}", each.train_rmse),
@@ -45,35 +40,19 @@ std::string fit_table(const std::vector<FitPoint>& points, size_t most_rows) {
 }
 
 FitProgress::FitProgress(Progress::Options options, int64_t iterations)
-    : options_(std::move(options)), iterations_(iterations) {
-  if (!options_.now) options_.now = [] { return std::chrono::steady_clock::now(); };
-}
+    : DrawnLine(std::move(options)), iterations_(iterations) {}
 
 void FitProgress::tell(const FitPoint& point) {
-  const Progress::Time now = options_.now();
-  if (!options_.terminal || now - drawn_ < kFitDrawnFor) return;
-  drawn_ = now;
-  bar_ = true;
-  options_.write("\r\x1b[K" + line_of(point, options_.width ? options_.width() : 80));
+  draw([&] { return line_of(point); });
 }
 
-std::string FitProgress::line_of(const FitPoint& point, int width) const {
-  const auto cells = std::min<int64_t>(kFitCells, kFitCells * point.iterations / iterations_);
-  std::string line = format("[{:<{}}] iteration {} of {}  train {:.4f}",
-                            std::string(static_cast<size_t>(cells), '='), kFitCells,
-                            point.iterations, iterations_, point.train_rmse);
+std::string FitProgress::line_of(const FitPoint& point) const {
+  std::string line =
+      format("{} iteration {} of {}  train {:.4f}",
+             bar_of_part(static_cast<double>(point.iterations) / static_cast<double>(iterations_)),
+             point.iterations, iterations_, point.train_rmse);
   if (point.test_rmse) line += format("  test {:.4f}", *point.test_rmse);
-  if (point.seconds > 0)
-    line += format(
-        "  {} updates/s",
-        human_count(static_cast<long long>(static_cast<double>(point.updates) / point.seconds)));
-  const auto room = static_cast<size_t>(std::max(1, width - 1));
-  if (line.size() > room) line.resize(room);
-  return line;
-}
-
-void FitProgress::abandon() {
-  if (std::exchange(bar_, false)) options_.write("\n");
+  return line + "  " + updates_a_second(point.updates, point.seconds);
 }
 
 }  // namespace kerf::apps

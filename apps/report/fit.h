@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/report/progress.h"
+#include "apps/report/drawn_line.h"
 #include "runtime/json.h"
 
 namespace kerf::apps {
@@ -27,23 +27,16 @@ Json to_json(const std::vector<FitPoint>& points);
 // Of so many rows at most, the last point among them.
 std::string fit_table(const std::vector<FitPoint>& points, size_t most_rows = 12);
 
-// On a terminal one line, redrawn at most ten times a second, with a bar that is full behind so
-// many iterations; elsewhere nothing.
-class FitProgress : public ProgressBar {
+// With a bar that is full behind so many iterations.
+class FitProgress : public DrawnLine {
  public:
-  // `options` as progress_on_stderr() has them.
   FitProgress(Progress::Options options, int64_t iterations);
   void tell(const FitPoint& point);
-  void finish() override { abandon(); }
-  void abandon() override;
 
  private:
-  std::string line_of(const FitPoint& point, int width) const;
+  std::string line_of(const FitPoint& point) const;
 
-  Progress::Options options_;
   int64_t iterations_;
-  Progress::Time drawn_{};
-  bool bar_ = false;
 };
 
 }  // namespace kerf::apps

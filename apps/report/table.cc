@@ -55,6 +55,14 @@ std::string Table::text(bool colour) const {
   return text;
 }
 
+std::vector<size_t> told_places(size_t points, size_t most_rows) {
+  const size_t rows = std::min(points, most_rows);
+  if (rows == 1) return {points - 1};
+  std::vector<size_t> places;
+  for (size_t row = 0; row < rows; ++row) places.push_back(row * (points - 1) / (rows - 1));
+  return places;
+}
+
 std::string human_percent(double fraction) { return format("{:.1f} %", fraction * 100); }
 
 std::string bytes_text(int64_t count) { return human_bytes(static_cast<double>(count)); }

@@ -21,6 +21,10 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
+// Of so many points, at least one, the places of those that a table of at most so many rows has:
+// the first and the last, and others as far apart as can be.
+std::vector<size_t> told_places(size_t points, size_t most_rows);
+
 // 0.1234 -> "12.3 %".
 std::string human_percent(double fraction);
 

@@ -1,5 +1,4 @@
-// Matrix factorisation by block rotation, over workers of one process, beside a plain loop; and
-// what it is made of.
+// Matrix factorisation by block rotation, over workers of one process, beside a plain loop.
 #include "apps/mf/mf.h"
 
 #include <gmock/gmock.h>
@@ -19,6 +18,7 @@
 #include "apps/mf/rank_ones.h"
 #include "schedmp/scheduler.h"
 #include "schedmp/variables/block_rotation.h"
+#include "tests/apps/rank_one_sums.h"
 #include "tests/support/inproc_crew.h"
 #include "tests/support/temporary_folder.h"
 
@@ -170,16 +170,6 @@ void OneLoop::sgd() {
   }
 }
 
-// Of one side: what take_minimum() and the sums work with.
-struct Sums {
-  std::vector<float> before, product, weight;
-  RankOneSide of(std::vector<float>& rows, int stride, int number) {
-    const size_t count = rows.size() / static_cast<size_t>(stride);
-    for (auto* each : {&before, &product, &weight}) each->resize(count);
-    return {rows.data() + number, stride, before.data(), product.data(), weight.data()};
-  }
-};
-
 void OneLoop::coordinate_descent() {
   const auto lambda = static_cast<float>(options.lambda / scale);
   std::vector<std::vector<std::vector<float>>> residuals(cells.size());
@@ -188,7 +178,7 @@ void OneLoop::coordinate_descent() {
       residuals[worker].emplace_back();
       for (const Rating& each : cell) residuals[worker].back().push_back(each.value);
     }
-  std::vector<Sums> of_users(users.size()), of_items(items.size());
+  std::vector<tests::RankOneSums> of_users(users.size()), of_items(items.size());
   for (int64_t t = 0; t < options.iterations; ++t)
     for (int k = 0; k < options.rank; ++k) {
       std::vector<RankOneSide> p, q;
@@ -354,103 +344,6 @@ TEST_F(MatrixFactorisation, EndsWithAdviceWhereItDiverges) {
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), testing::HasSubstr("take a smaller --step"));
   }
-}
-
-// ---- what it is made of
-
-TEST(FactorRows, StepsDownTheGradient) {
-  for (const int rank : {1, 3, 4, 12, 17, 31, 40}) {
-    const int stride = padded(rank);
-    std::vector<float> p(static_cast<size_t>(stride)), q(p);
-    draw_row(FactorSide::kUsers, 3, rank, 5, p);
-    draw_row(FactorSide::kItems, 3, rank, 5, q);
-    const std::vector<float> before = p, beside = q;
-    EXPECT_NE(p, q);
-    double product = 0;
-    for (size_t k = 0; k < p.size(); ++k)
-      product += static_cast<double>(p[k]) * static_cast<double>(q[k]);
-    const std::vector<Rating> one = {{0, 0, 2}};
-    const double error = 2 - product;
-    EXPECT_NEAR(squared_errors(one, stride, p.data(), q.data()), error * error, 1e-5);
-    EXPECT_NEAR(take_steps(one, {0.1F, 0.5F}, stride, p.data(), q.data()), error * error, 1e-5);
-    for (size_t k = 0; k < p.size(); ++k) {
-      const auto a = static_cast<double>(before[k]), b = static_cast<double>(beside[k]);
-      EXPECT_NEAR(p[k], a + 0.1 * (error * b - 0.5 * a), 1e-6);
-      EXPECT_NEAR(q[k], b + 0.1 * (error * a - 0.5 * b), 1e-6);
-    }
-  }
-}
-
-// Two users, two items: user 1 has rated both, user 0 the first.
-TEST(RankOnes, AreTheMinimumAlongANumber) {
-  const std::vector<Rating> cell = {{0, 0, 2}, {1, 0, 3}, {1, 1, -1}};
-  std::vector<float> residuals = {2, 3, -1}, p = {0, 0}, q = {1, 2};
-  Sums of_users, of_items;
-  const RankOneSide users = of_users.of(p, 1, 0), items = of_items.of(q, 1, 0);
-  const float lambda = 0.5F;
-  for (int i = 0; i < 3; ++i) {
-    sum_for_users(cell, residuals, lambda, users, items);
-    take_minimum(users, 2);
-    EXPECT_FLOAT_EQ(p[0], 2 * q[0] / (q[0] * q[0] + lambda));
-    EXPECT_FLOAT_EQ(p[1], (3 * q[0] - q[1]) / (q[0] * q[0] + q[1] * q[1] + 2 * lambda));
-    sum_for_items(cell, residuals, lambda, users, items);
-    take_minimum(items, 2);
-    EXPECT_FLOAT_EQ(q[0], (2 * p[0] + 3 * p[1]) / (p[0] * p[0] + p[1] * p[1] + 2 * lambda));
-    EXPECT_FLOAT_EQ(q[1], -p[1] / (p[1] * p[1] + lambda));
-    settle_residuals(cell, users, items, residuals);
-    EXPECT_NEAR(residuals[0], 2 - p[0] * q[0], 1e-6);
-    EXPECT_NEAR(residuals[1], 3 - p[1] * q[0], 1e-6);
-    EXPECT_NEAR(residuals[2], -1 - p[1] * q[1], 1e-6);
-  }
-}
-
-TEST(ItemBlocks, HaveEveryItemOnce) {
-  const ItemBlocks blocks(103, 8, 4);
-  std::vector<int> seen(103);
-  for (int block = 0; block < 8; ++block) {
-    EXPECT_GE(blocks.size(block), 12);
-    EXPECT_LE(blocks.size(block), 13);
-    for (int64_t i = 0; i < blocks.size(block); ++i) {
-      const int64_t item = blocks.item(block, i);
-      ++seen[static_cast<size_t>(item)];
-      EXPECT_EQ(blocks.place(item), (ItemBlocks::Place{block, static_cast<int32_t>(i)}));
-    }
-  }
-  EXPECT_THAT(seen, testing::Each(1));
-  EXPECT_EQ(blocks.largest(), 13);
-}
-
-TEST(Moments, AddUp) {
-  const std::vector<double> all = {1e6 + 1, 1e6 + 2, 1e6 + 4, 1e6 + 8, 1e6 - 3};
-  Moments sum;
-  sum.add(moments_of({}));
-  sum.add(moments_of({all[0], all[1]}));
-  sum.add(moments_of({all[2], all[3], all[4]}));
-  EXPECT_EQ(sum.count, 5);
-  EXPECT_NEAR(sum.mean, moments_of(all).mean, 1e-9);
-  EXPECT_NEAR(sum.squares, moments_of(all).squares, 1e-6);
-}
-
-TEST(FitProgress, FillsABarByIterations) {
-  std::string told;
-  Progress::Options options;
-  options.terminal = true;
-  options.write = [&](const std::string& text) { told += text; };
-  FitProgress progress(options, 12);
-  progress.tell({3, 300, 0.5, 9, 0.25, 0.5});
-  EXPECT_THAT(told, testing::HasSubstr("[======                  ] iteration 3 of 12"));
-  EXPECT_THAT(told, testing::HasSubstr("train 0.2500  test 0.5000"));
-  progress.finish();
-  EXPECT_EQ(told.back(), '\n');
-}
-
-TEST(FitTable, HasTheLastPoint) {
-  std::vector<FitPoint> points(40);
-  for (size_t i = 0; i < points.size(); ++i) points[i].iterations = static_cast<int64_t>(i);
-  const std::string text = fit_table(points, 3);
-  EXPECT_THAT(text, testing::HasSubstr("39"));
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4);
-  EXPECT_TRUE(to_json(points)[0]["test_rmse"].is_null());
 }
 
 }  // namespace
