@@ -112,10 +112,10 @@ TEST(LassoBySweeps, IsZeroWhereThePenaltyIsLarge) {
 TEST(LassoBySweeps, HasMessagesOfAnySize) {
   Regression problem = regression_of(40, 30, 5, 0.3, 5);
   const std::vector<double> expected = by_a_plain_loop(problem, 2);
-  problem.x.columns = 220'000;
-  problem.x.begins.resize(220'001, problem.x.entries());
-  problem.x.rows = 210'000;
-  problem.y.resize(210'000);
+  problem.x.columns = 210'000;
+  problem.x.begins.resize(210'001, problem.x.entries());
+  problem.x.rows = 110'000;
+  problem.y.resize(110'000);
   const RegressionFiles files(problem);
   const auto program = solved(problem, swept(files.asked(2)), 2);
   EXPECT_TRUE(program->run().converged());
