@@ -3,6 +3,7 @@
 // Immutable; thread-safe.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
