@@ -2,8 +2,8 @@
 
 #include "apps/data/datasets.h"
 #include "apps/data/given_inputs.h"
+#include "apps/lasso/lasso_set_worker.h"
 #include "apps/lasso/lasso_sweep_worker.h"
-#include "apps/lasso/lasso_worker.h"
 #include "apps/least_squares/least_squares.h"
 #include "apps/mf/mf_worker.h"
 #include "apps/models.h"
@@ -24,7 +24,7 @@ schedmp::TrainingFactories training_factories() {
 schedmp::ProgramFactories program_factories() {
   return {{"training", [] { return schedmp::training_worker(training_factories()); }},
           {"least-squares", schedmp::worker_half<LeastSquaresWorker>},
-          {"lasso", schedmp::worker_half<LassoWorker>},
+          {"lasso-sets", schedmp::worker_half<LassoSetWorker>},
           {"lasso-sweeps", schedmp::worker_half<LassoSweepWorker>},
           {"mf", schedmp::worker_half<MfWorker>}};
 }

@@ -14,7 +14,7 @@
 #include "apps/kerf/drive.h"
 #include "apps/kerf/flag_values.h"
 #include "apps/kerf/run_flags.h"
-#include "apps/lasso/lasso.h"
+#include "apps/lasso/lasso_sets.h"
 #include "apps/lasso/lasso_sweeps.h"
 #include "apps/report/convergence_picture.h"
 #include "runtime/file.h"
@@ -34,7 +34,7 @@ constexpr const char* kSweeps = "sweeps";
 
 struct LassoCommand {
   LassoProblem problem;
-  LassoOptions by_sets;
+  LassoSetOptions by_sets;
   LassoSweepOptions by_sweeps;
   CrewFlags crew_flags;
   std::optional<int> given_workers;
@@ -153,7 +153,7 @@ int LassoCommand::run() {
   by_sets.sets.sampling = kSchedules.at(schedule);
   const int64_t an_eighth = std::max<int64_t>(1, problem.columns / 8 / by_sets.depth);
   by_sets.sets.size = set_size.value_or(std::min<int64_t>(256, an_eighth));
-  Lasso program(by_sets, workers, tell);
+  LassoSets program(by_sets, workers, tell);
   return solve(program, progress);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "apps/data/matrix_file.h"
 #include "apps/lasso/soft_threshold.h"
@@ -13,20 +14,6 @@ namespace kerf::apps {
 namespace {
 
 constexpr size_t kFewestMore = 100;  // columns that become active at a time
-
-// Columns [begin, end) of a matrix.
-SparseColumns columns_of(const SparseColumns& whole, int64_t begin, int64_t end) {
-  SparseColumns some;
-  some.rows = whole.rows;
-  some.columns = end - begin;
-  const int64_t first = whole.begins[static_cast<size_t>(begin)];
-  const int64_t last = whole.begins[static_cast<size_t>(end)];
-  some.begins.assign(whole.begins.begin() + begin, whole.begins.begin() + end + 1);
-  for (int64_t& each : some.begins) each -= first;
-  some.row.assign(whole.row.begin() + first, whole.row.begin() + last);
-  some.values.assign(whole.values.begin() + first, whole.values.begin() + last);
-  return some;
-}
 
 SparseColumns columns_of(const SparseColumns& whole, const std::vector<int32_t>& columns) {
   SparseColumns some;
@@ -55,7 +42,9 @@ void LassoSweepWorker::start(runtime::Workplace& workplace, const LassoSweepJob&
                 format("another matrix than the scheduler's: {} columns, not {}", whole.columns,
                        job.columns),
                 job.x);
-  x_ = columns_of(whole, job.begin, job.end);
+  std::vector<int32_t> own(static_cast<size_t>(job.end - job.begin));
+  std::iota(own.begin(), own.end(), static_cast<int32_t>(job.begin));
+  x_ = columns_of(whole, own);
   residual_.assign(static_cast<size_t>(job.rows), 0.0);
   before_ = residual_;
   b_.assign(static_cast<size_t>(x_.columns), 0.0);
@@ -69,27 +58,27 @@ LassoSweepResult LassoSweepWorker::update(const LassoSweepTask& task) {
   if (task.keep) keep(task.kept);
   if (!task.mix.empty()) mix(task.mix);
   if (task.back) go_back();
-  LassoSweepResult share;
+  LassoSweepResult result;
   if (task.check || task.sweeps > 0) {
-    share.l1 = l1();
+    result.l1 = l1();
     if (task.check)
-      share.largest_product = look_at_all();
+      result.largest_product = look_at_all();
     else if (task.look)
-      share.largest_product = look_at_active();
+      result.largest_product = look_at_active();
     before_ = residual_;
     b_before_ = b_;
     for (int32_t i = 0; i < task.sweeps; ++i) sweep();
-    share.updates = std::ssize(active_) * task.sweeps;
-    share.l1_swept = l1();
+    result.updates = std::ssize(active_) * task.sweeps;
+    result.l1_swept = l1();
   }
   const std::vector<double>& asked = task.solution ? b_ : residual_;
   KERF_CHECK(task.asked_first >= 0 && task.asked_count >= 0 &&
              task.asked_first + task.asked_count <= std::ssize(asked));
   for (int64_t i = task.asked_first; i < task.asked_first + task.asked_count; ++i)
-    share.asked.push_back(asked[static_cast<size_t>(i)] -
-                          (task.solution ? 0 : before_[static_cast<size_t>(i)]));
+    result.asked.push_back(asked[static_cast<size_t>(i)] -
+                           (task.solution ? 0 : before_[static_cast<size_t>(i)]));
   activity_->progress();
-  return share;
+  return result;
 }
 
 void LassoSweepWorker::take(const LassoSweepTask& task) {

@@ -1,6 +1,7 @@
 // The Lasso by sweeps on a worker: its columns of X with their b, and a copy of the residual
 // r = y - X b. A sweep goes through the active columns one after the other, and sets each b_j to
-// the minimum along it.
+// the minimum along it. Active, the working set, are the columns in use and, chosen whenever all
+// are looked at, as many again of those that would move.
 #pragma once
 
 #include <vector>

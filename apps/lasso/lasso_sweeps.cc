@@ -4,8 +4,8 @@
 #include <cmath>
 #include <filesystem>
 
+#include "apps/even_range.h"
 #include "apps/lasso/extrapolation.h"
-#include "ops/layout.h"
 #include "runtime/error.h"
 
 namespace kerf::apps {
@@ -27,11 +27,6 @@ double dot_of(const std::vector<double>& a, const std::vector<double>& b) {
   return sum;
 }
 
-ops::Range columns_of_worker(int64_t columns, int workers, int worker) {
-  const auto share = ops::split_evenly(columns, workers)[static_cast<size_t>(worker)];
-  return share.ranges(columns).empty() ? ops::Range{} : share.ranges(columns)[0];
-}
-
 }  // namespace
 
 LassoSweeps::LassoSweeps(const LassoSweepOptions& options, int workers, std::vector<double> y,
@@ -47,7 +42,7 @@ LassoSweeps::LassoSweeps(const LassoSweepOptions& options, int workers, std::vec
 }
 
 LassoSweepJob LassoSweeps::job(int worker) {
-  const ops::Range columns = columns_of_worker(options_.columns, workers_, worker);
+  const ops::Range columns = even_range(options_.columns, workers_, worker);
   return {std::filesystem::absolute(options_.x).string(),
           columns.begin,
           columns.end,
@@ -94,7 +89,7 @@ std::vector<LassoSweeps::Task> LassoSweeps::tasks_of_sweeps() const {
 std::vector<LassoSweeps::Task> LassoSweeps::tasks_of_solution() const {
   std::vector<Task> tasks;
   for (int worker = 0; worker < workers_; ++worker) {
-    const ops::Range columns = columns_of_worker(options_.columns, workers_, worker);
+    const ops::Range columns = even_range(options_.columns, workers_, worker);
     for (int64_t first = columns.begin; first < columns.end; first += kMostInAMessage) {
       LassoSweepTask task;
       task.solution = true;
@@ -122,23 +117,22 @@ void LassoSweeps::take_solution(const std::vector<Result>& results) {
   phase_ = Phase::kOver;
 }
 
-// Piece by piece, of each the shares of all workers.
+// Piece by piece, of each what all workers said.
 LassoSweeps::Sum LassoSweeps::sum_of(const std::vector<Result>& results) {
   Sum sum;
   sum.before = {dot_of(residual_, residual_), dot_of(y_, residual_), 0, 0};
   sum.change.resize(residual_.size());
   size_t taken = 0;  // rows
   for (size_t i = 0; i < results.size(); ++i) {
-    const LassoSweepResult& share = results[i].payload;
-    sum.before.l1 += share.l1;
-    sum.before.largest_product = std::max(sum.before.largest_product, share.largest_product);
-    sum.l1_swept += share.l1_swept;
-    updates_ += share.updates;
-    KERF_CHECK(taken + share.asked.size() <= sum.change.size());
-    for (size_t row = 0; row < share.asked.size(); ++row)
-      sum.change[taken + row] += share.asked[row];
+    const LassoSweepResult& said = results[i].payload;
+    sum.before.l1 += said.l1;
+    sum.before.largest_product = std::max(sum.before.largest_product, said.largest_product);
+    sum.l1_swept += said.l1_swept;
+    updates_ += said.updates;
+    KERF_CHECK(taken + said.asked.size() <= sum.change.size());
+    for (size_t row = 0; row < said.asked.size(); ++row) sum.change[taken + row] += said.asked[row];
     const bool ends_piece = (i + 1) % static_cast<size_t>(workers_) == 0;
-    if (ends_piece) taken += share.asked.size();
+    if (ends_piece) taken += said.asked.size();
   }
   KERF_CHECK(taken == residual_.size(), "{} rows of {}", taken, residual_.size());
   return sum;

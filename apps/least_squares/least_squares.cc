@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/layout.h"
+#include "apps/even_range.h"
 #include "ops/random.h"
 #include "runtime/control.h"
 #include "runtime/error.h"
@@ -85,9 +85,7 @@ LeastSquares::LeastSquares(const LeastSquaresOptions& options, int workers, Obse
 }
 
 LeastSquaresJob LeastSquares::job(int worker) {
-  const ops::Range rows =
-      ops::split_evenly(options_.rows, workers_)[static_cast<size_t>(worker)].ranges(
-          options_.rows)[0];
+  const ops::Range rows = even_range(options_.rows, workers_, worker);
   return {options_, rows.begin, rows.end};
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "apps/even_range.h"
 #include "apps/mf/factor_rows.h"
 #include "apps/mf/rank_ones.h"
 #include "apps/mf/travelling_blocks.h"
@@ -31,11 +32,7 @@ Mf::Mf(const MfOptions& options, int workers, Observer observer)
              options.iterations >= 1 && options.blocks_per_worker >= 1);
 }
 
-ops::Range Mf::users_of(int worker) const {
-  const auto share = ops::split_evenly(options_.users, workers_)[static_cast<size_t>(worker)];
-  const auto ranges = share.ranges(options_.users);
-  return ranges.empty() ? ops::Range{} : ranges[0];
-}
+ops::Range Mf::users_of(int worker) const { return even_range(options_.users, workers_, worker); }
 
 MfJob Mf::job(int worker) {
   const ops::Range users = users_of(worker);
@@ -144,7 +141,7 @@ void Mf::take_moments(const std::vector<Result>& results) {
 double Mf::seconds() const { return static_cast<double>(runtime::now_ns() - begin_ns_) * 1e-9; }
 
 void Mf::take_turn(const std::vector<Result>& results, bool last) {
-  MfShare sum;
+  MfResult sum;
   for (const Result& each : results) {
     sum.errors += each.payload.errors;
     sum.squares += each.payload.squares;

@@ -54,7 +54,7 @@ struct MfTask {
   }
 };
 
-struct MfShare {
+struct MfResult {
   Moments moments;
   // Of a turn. In kSteps, an error is met when its rating's turn comes, before the step; else all
   // are of the same rows.
@@ -73,7 +73,7 @@ struct MfShare {
 struct MfMessages {
   using Job = MfJob;
   using Task = MfTask;
-  using Result = MfShare;
+  using Result = MfResult;
 };
 
 }  // namespace kerf::apps

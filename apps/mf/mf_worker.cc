@@ -71,16 +71,16 @@ void MfWorker::draw_rows(runtime::Workplace& workplace, const MfJob& job) {
                row(blocks_->at_home(place), i));
 }
 
-MfShare MfWorker::update(const MfTask& task) {
-  MfShare share;
+MfResult MfWorker::update(const MfTask& task) {
+  MfResult result;
   if (task.work == MfWork::kMoments)
-    share.moments = moments_;
+    result.moments = moments_;
   else if (task.work == MfWork::kRows)
-    share.rows = rows_of(task);
+    result.rows = rows_of(task);
   else
-    share = turn(task);
+    result = turn(task);
   activity_->progress();
-  return share;
+  return result;
 }
 
 void MfWorker::standardise_by(const MfTask& task) {
@@ -91,28 +91,28 @@ void MfWorker::standardise_by(const MfTask& task) {
     rank_ones_.emplace(cells_, std::ssize(user_counts_), rank_, stride_);
 }
 
-MfShare MfWorker::turn(const MfTask& task) {
+MfResult MfWorker::turn(const MfTask& task) {
   standardise_by(task);
   const SgdRate rate{static_cast<float>(task.step), static_cast<float>(task.lambda)};
   if (task.work == MfWork::kMinima) rank_ones_->iterate(*blocks_, rate.lambda, users_, *activity_);
-  MfShare share;
+  MfResult result;
   for (int i = 0; i < blocks_->blocks(); ++i) {
     const auto block = static_cast<size_t>(blocks_->block());
     const std::span<float> values = blocks_->take();
     if (rank_ones_) rank_ones_->settle(*blocks_, i, values, users_);
     float* rows = values.data();
     if (task.work == MfWork::kSteps)
-      share.errors += take_steps(cells_[block], rate, stride_, users_.data(), rows);
+      result.errors += take_steps(cells_[block], rate, stride_, users_.data(), rows);
     else
-      share.errors += squared_errors(cells_[block], stride_, users_.data(), rows);
-    share.squares += weighted_squares(rows, stride_, item_counts_[block]);
-    share.test_errors += squared_errors(tests_[block], stride_, users_.data(), rows);
-    share.tested += std::ssize(tests_[block]);
+      result.errors += squared_errors(cells_[block], stride_, users_.data(), rows);
+    result.squares += weighted_squares(rows, stride_, item_counts_[block]);
+    result.test_errors += squared_errors(tests_[block], stride_, users_.data(), rows);
+    result.tested += std::ssize(tests_[block]);
     blocks_->give();
     activity_->progress();
   }
-  share.squares += weighted_squares(users_.data(), stride_, user_counts_);
-  return share;
+  result.squares += weighted_squares(users_.data(), stride_, user_counts_);
+  return result;
 }
 
 std::vector<float> MfWorker::rows_of(const MfTask& task) {

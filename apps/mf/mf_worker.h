@@ -19,13 +19,13 @@ class MfWorker : public schedmp::WorkerHalf<MfMessages> {
  public:
   // Reads its ratings. Throws Error{kUsage} that names the file.
   void start(runtime::Workplace& workplace, const MfJob& job) override;
-  MfShare update(const MfTask& task) override;
+  MfResult update(const MfTask& task) override;
 
  private:
   void read_ratings(const MfJob& job);
   void draw_rows(runtime::Workplace& workplace, const MfJob& job);
   void standardise_by(const MfTask& task);
-  MfShare turn(const MfTask& task);
+  MfResult turn(const MfTask& task);
   std::vector<float> rows_of(const MfTask& task);
 
   runtime::Activity* activity_ = nullptr;

@@ -135,6 +135,20 @@ class RegressionFiles {
   TemporaryFolder folder_;
 };
 
+// That the program converged, to a gap of 1e-9, where a plain loop did.
+template <class Program>
+void expect_optimum(const Program& program, const Regression& problem, double lambda,
+                    const std::vector<double>& expected) {
+  EXPECT_TRUE(program.run().converged());
+  const double optimum = objective_of(problem, expected, lambda);
+  const double found = objective_of(problem, program.solution(), lambda);
+  EXPECT_NEAR(program.run().history().back().objective, found, 1e-9 * found);
+  EXPECT_GE(found, optimum * (1 - 1e-12));
+  EXPECT_LE(found, optimum * (1 + 1.1e-9));
+  for (size_t j = 0; j < expected.size(); ++j)
+    EXPECT_NEAR(program.solution()[j], expected[j], 1e-3) << j;
+}
+
 // Runs the program to its end, over workers in this process.
 template <class Worker, class Program>
 void run_program(Program& program, int workers) {

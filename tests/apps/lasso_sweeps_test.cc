@@ -16,6 +16,7 @@ namespace kerf::apps {
 namespace {
 
 using tests::by_a_plain_loop;
+using tests::expect_optimum;
 using tests::largest_product;
 using tests::objective_of;
 using tests::Regression;
@@ -42,17 +43,11 @@ TEST(LassoBySweeps, FindsWhatAPlainLoopFinds) {
   for (const double part : {0.9, 0.3, 0.02}) {
     const double lambda = part * largest_product(problem);
     const std::vector<double> expected = by_a_plain_loop(problem, lambda);
-    const double optimum = objective_of(problem, expected, lambda);
     for (const int workers : {1, 2, 5})
       for (const int sweeps : {1, 7}) {
         const auto program = solved(problem, swept(files.asked(lambda), sweeps), workers);
-        EXPECT_TRUE(program->run().converged()) << part;
-        const double found = objective_of(problem, program->solution(), lambda);
-        EXPECT_NEAR(program->run().history().back().objective, found, 1e-9 * found);
-        EXPECT_GE(found, optimum * (1 - 1e-12));
-        EXPECT_LE(found, optimum * (1 + 1.1e-9));
-        for (size_t j = 0; j < expected.size(); ++j)
-          EXPECT_NEAR(program->solution()[j], expected[j], 1e-3) << j;
+        SCOPED_TRACE(part);
+        expect_optimum(*program, problem, lambda, expected);
       }
   }
 }

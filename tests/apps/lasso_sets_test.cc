@@ -1,5 +1,5 @@
 // The Lasso by sets of variables, over workers of one process, beside a plain loop.
-#include "apps/lasso/lasso.h"
+#include "apps/lasso/lasso_sets.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "apps/lasso/lasso_worker.h"
-#include "apps/lasso/transposed.h"
+#include "apps/data/transposed.h"
+#include "apps/lasso/lasso_set_worker.h"
 #include "tests/apps/lasso_problem.h"
 #include "tests/support/errors.h"
 
@@ -17,21 +17,22 @@ namespace {
 
 using schedmp::Sampling;
 using tests::by_a_plain_loop;
+using tests::expect_optimum;
 using tests::largest_product;
 using tests::objective_of;
 using tests::Regression;
 using tests::regression_of;
 using tests::RegressionFiles;
 
-LassoOptions options_of(const RegressionFiles& files, double lambda, Sampling sampling) {
-  LassoOptions options;
+LassoSetOptions options_of(const RegressionFiles& files, double lambda, Sampling sampling) {
+  LassoSetOptions options;
   static_cast<LassoProblem&>(options) = files.asked(lambda);
   options.sets.sampling = sampling;
   options.sets.size = 8;
   return options;
 }
 
-void run(Lasso& program, int workers) { tests::run_program<LassoWorker>(program, workers); }
+void run(LassoSets& program, int workers) { tests::run_program<LassoSetWorker>(program, workers); }
 
 TEST(LassoBySets, FindsWhatAPlainLoopFinds) {
   const Regression problem = regression_of(60, 90, 6, 0.6, 3);
@@ -39,20 +40,14 @@ TEST(LassoBySets, FindsWhatAPlainLoopFinds) {
   for (const double part : {0.9, 0.3, 0.02}) {
     const double lambda = part * largest_product(problem);
     const std::vector<double> expected = by_a_plain_loop(problem, lambda);
-    const double optimum = objective_of(problem, expected, lambda);
     for (const Sampling sampling : {Sampling::kUniform, Sampling::kPriorityFiltered})
       for (const int workers : {1, 2, 3}) {
-        LassoOptions options = options_of(files, lambda, sampling);
+        LassoSetOptions options = options_of(files, lambda, sampling);
         options.sets.size = 4;
-        Lasso program(options, workers);
+        LassoSets program(options, workers);
         run(program, workers);
-        EXPECT_TRUE(program.run().converged()) << part;
-        const double found = objective_of(problem, program.solution(), lambda);
-        EXPECT_NEAR(program.run().history().back().objective, found, 1e-9 * found);
-        EXPECT_GE(found, optimum * (1 - 1e-12));
-        EXPECT_LE(found, optimum * (1 + 1.1e-9));
-        for (size_t j = 0; j < expected.size(); ++j)
-          EXPECT_NEAR(program.solution()[j], expected[j], 1e-2) << j;
+        SCOPED_TRACE(part);
+        expect_optimum(program, problem, lambda, expected);
       }
   }
 }
@@ -64,7 +59,7 @@ TEST(LassoBySets, IsNoFartherFromTheOptimumThanItSays) {
   const double lambda = 0.1 * largest_product(problem);
   const double optimum = objective_of(problem, by_a_plain_loop(problem, lambda), lambda);
   for (const Sampling sampling : {Sampling::kUniform, Sampling::kPriorityFiltered}) {
-    Lasso program(options_of(files, lambda, sampling), 2);
+    LassoSets program(options_of(files, lambda, sampling), 2);
     run(program, 2);
     int checks = 0;
     for (const ConvergencePoint& point : program.run().history()) {
@@ -81,9 +76,9 @@ TEST(LassoBySets, IsZeroWhereThePenaltyIsLarge) {
   const Regression problem = regression_of(30, 20, 4, 0, 4);
   const RegressionFiles files(problem);
   for (const double part : {1.0, 7.0}) {
-    LassoOptions options =
+    LassoSetOptions options =
         options_of(files, part * largest_product(problem), Sampling::kPriorityFiltered);
-    Lasso program(options, 2);
+    LassoSets program(options, 2);
     run(program, 2);
     EXPECT_TRUE(program.run().converged());
     EXPECT_THAT(program.solution(), testing::Each(0.0));
@@ -99,11 +94,11 @@ TEST(LassoBySets, HasMessagesOfAnySize) {
   problem.x.begins.resize(120'001, problem.x.entries());
   const RegressionFiles files(problem);
   for (const Sampling sampling : {Sampling::kUniform, Sampling::kPriorityFiltered}) {
-    LassoOptions options = options_of(files, 2, sampling);
+    LassoSetOptions options = options_of(files, 2, sampling);
     options.sets.size = sampling == Sampling::kUniform ? 45'000 : 3'000;
     options.depth = 1;
     options.most_passes = sampling == Sampling::kUniform ? 3 : 60;
-    Lasso program(options, 2);
+    LassoSets program(options, 2);
     run(program, 2);
     ASSERT_EQ(program.solution().size(), 120'000);
     if (sampling == Sampling::kUniform) continue;  // of thirty at once
@@ -118,10 +113,10 @@ TEST(LassoBySets, RepeatsItselfBySeed) {
   const RegressionFiles files(problem);
   const double lambda = 0.1 * largest_product(problem);
   const auto solution = [&](uint64_t seed) {
-    LassoOptions options = options_of(files, lambda, Sampling::kPriorityFiltered);
+    LassoSetOptions options = options_of(files, lambda, Sampling::kPriorityFiltered);
     options.sets.seed = seed;
     options.tolerance = 1e-4;
-    Lasso program(options, 3);
+    LassoSets program(options, 3);
     run(program, 3);
     return program.solution();
   };
@@ -150,9 +145,9 @@ TEST(LassoBySets, DivergesByPriorityAloneAndConvergesBehindTheFilter) {
   x = alike;
   const RegressionFiles files(problem);
   const double lambda = 0.05 * largest_product(problem);
-  LassoOptions options = options_of(files, lambda, Sampling::kPriority);
+  LassoSetOptions options = options_of(files, lambda, Sampling::kPriority);
   options.sets.size = 16;
-  Lasso alone(options, 2);
+  LassoSets alone(options, 2);
   const auto error = kerf::tests::error_of([&] { run(alone, 2); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), ErrorCode::kUsage);
@@ -161,7 +156,7 @@ TEST(LassoBySets, DivergesByPriorityAloneAndConvergesBehindTheFilter) {
 
   options.sets.sampling = Sampling::kPriorityFiltered;
   options.tolerance = 0.01;
-  Lasso filtered(options, 2);
+  LassoSets filtered(options, 2);
   run(filtered, 2);
   EXPECT_TRUE(filtered.run().converged());
 }
@@ -175,7 +170,7 @@ TEST(LassoBySets, IsTheSameInAnyUnit) {
     Regression scaled = problem;
     for (double& value : scaled.x.values) value *= unit;
     const RegressionFiles files(scaled);
-    Lasso program(options_of(files, unit * lambda, Sampling::kPriorityFiltered), 2);
+    LassoSets program(options_of(files, unit * lambda, Sampling::kPriorityFiltered), 2);
     run(program, 2);
     EXPECT_TRUE(program.run().converged()) << unit;
     EXPECT_NEAR(program.run().history().back().objective, optimum, 2e-9 * optimum) << unit;
@@ -188,9 +183,9 @@ TEST(LassoBySets, SaysSoWhereItOnlySwings) {
   problem.x = {3, 2, {0, 3, 6}, {0, 1, 2, 0, 1, 2}, {1, 2, 3, 1, 2, 3}};
   problem.y = {3, 6, 9};
   const RegressionFiles files(problem);
-  LassoOptions options = options_of(files, 0.5, Sampling::kUniform);
+  LassoSetOptions options = options_of(files, 0.5, Sampling::kUniform);
   options.most_passes = 0;
-  Lasso program(options, 1);
+  LassoSets program(options, 1);
   const auto error = tests::error_of([&] { run(program, 1); });
   ASSERT_TRUE(error);
   EXPECT_THAT(error->what(), testing::HasSubstr("it diverges"));
@@ -199,10 +194,10 @@ TEST(LassoBySets, SaysSoWhereItOnlySwings) {
 TEST(LassoBySets, StopsWhereItIsTold) {
   const Regression problem = regression_of(80, 400, 6, 0.6, 8);
   const RegressionFiles files(problem);
-  LassoOptions options = options_of(files, 0.001 * largest_product(problem), Sampling::kUniform);
+  LassoSetOptions options = options_of(files, 0.001 * largest_product(problem), Sampling::kUniform);
   options.tolerance = 0;
   options.most_passes = 3;
-  Lasso brief(options, 2);
+  LassoSets brief(options, 2);
   run(brief, 2);
   EXPECT_FALSE(brief.run().converged());
   EXPECT_GE(brief.run().history().back().updates, 3 * 400);
@@ -210,7 +205,7 @@ TEST(LassoBySets, StopsWhereItIsTold) {
   EXPECT_TRUE(brief.run().history().back().gap) << "it ends with a check";
   options.most_passes = 0;
   options.most_seconds = 0.05;
-  Lasso timed(options, 2);
+  LassoSets timed(options, 2);
   run(timed, 2);
   EXPECT_GE(timed.run().history().back().seconds, 0.05);
 }

@@ -5,23 +5,23 @@
 #include <vector>
 
 #include "apps/data/sparse_columns.h"
-#include "apps/lasso/lasso_messages.h"
+#include "apps/lasso/lasso_set_messages.h"
 #include "schedmp/program.h"
 
 namespace kerf::apps {
 
-class LassoWorker : public schedmp::WorkerHalf<LassoMessages> {
+class LassoSetWorker : public schedmp::WorkerHalf<LassoSetMessages> {
  public:
   // Reads its rows. Throws Error{kUsage} that names the file.
-  void start(runtime::Workplace& workplace, const LassoJob& job) override;
-  LassoResult update(const LassoTask& task) override;
+  void start(runtime::Workplace& workplace, const LassoSetJob& job) override;
+  LassoSetResult update(const LassoSetTask& task) override;
 
  private:
-  std::vector<double> gram(const LassoTask& task);
+  std::vector<double> gram(const LassoSetTask& task);
   void add_products_of(int32_t column);
 
   runtime::Activity* activity_ = nullptr;
-  LassoJob job_;
+  LassoSetJob job_;
   SparseColumns x_;
   std::vector<double> y_, residual_;
   SparseColumns by_row_;          // transposed, from the first question for a Gram block on

@@ -1,13 +1,13 @@
-#include "apps/lasso/lasso_worker.h"
+#include "apps/lasso/lasso_set_worker.h"
 
 #include "apps/data/matrix_file.h"
+#include "apps/data/transposed.h"
 #include "apps/lasso/squared_norm.h"
-#include "apps/lasso/transposed.h"
 #include "runtime/error.h"
 
 namespace kerf::apps {
 
-void LassoWorker::start(runtime::Workplace& workplace, const LassoJob& job) {
+void LassoSetWorker::start(runtime::Workplace& workplace, const LassoSetJob& job) {
   activity_ = &workplace.activity;
   job_ = job;
   activity_->doing("reading its rows");
@@ -23,7 +23,7 @@ void LassoWorker::start(runtime::Workplace& workplace, const LassoJob& job) {
   residual_ = y_;
 }
 
-std::vector<double> LassoWorker::gram(const LassoTask& task) {
+std::vector<double> LassoSetWorker::gram(const LassoSetTask& task) {
   std::vector<double> gram;
   if (task.gram_rows.empty()) return gram;
   if (by_row_.columns == 0) {
@@ -41,17 +41,17 @@ std::vector<double> LassoWorker::gram(const LassoTask& task) {
   return gram;
 }
 
-void LassoWorker::add_products_of(int32_t column) {
+void LassoSetWorker::add_products_of(int32_t column) {
   const auto rows = x_.rows_of(column);
   const auto values = x_.values_of(column);
   for (size_t i = 0; i < rows.size(); ++i) add_column(by_row_, rows[i], values[i], products_);
 }
 
-LassoResult LassoWorker::update(const LassoTask& task) {
+LassoSetResult LassoSetWorker::update(const LassoSetTask& task) {
   KERF_CHECK(task.changed.size() == task.change.size());
   for (size_t k = 0; k < task.changed.size(); ++k)
     add_column(x_, task.changed[k], -task.change[k], residual_);
-  LassoResult result;
+  LassoSetResult result;
   result.products.reserve(task.set.size());
   for (const int32_t j : task.set) result.products.push_back(product_of(x_, j, residual_));
   result.gram = gram(task);

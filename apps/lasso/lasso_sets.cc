@@ -1,18 +1,18 @@
-#include "apps/lasso/lasso.h"
+#include "apps/lasso/lasso_sets.h"
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 
+#include "apps/even_range.h"
 #include "apps/lasso/soft_threshold.h"
-#include "ops/layout.h"
 #include "runtime/error.h"
 
 namespace kerf::apps {
 
 namespace {
 
-// In a list of a task or of a share, so that each fits into a control message.
+// In a list of a task or of a result, so that each fits into a control message.
 constexpr size_t kMostNumbers = 40'000;
 constexpr int64_t kMostColumns = 100'000;  // in a row
 constexpr int64_t kObjectivesInAPass = 20;
@@ -34,11 +34,11 @@ size_t pieces_of(size_t numbers) { return (numbers + kMostNumbers - 1) / kMostNu
 template <class Number>
 void add(std::vector<Number>& to, const std::vector<Number>& from) {
   if (to.empty()) to.resize(from.size());
-  KERF_CHECK(to.size() == from.size(), "a share of {} numbers, not {}", from.size(), to.size());
+  KERF_CHECK(to.size() == from.size(), "a result of {} numbers, not {}", from.size(), to.size());
   for (size_t i = 0; i < to.size(); ++i) to[i] += from[i];
 }
 
-schedmp::VariableSetOptions sets_of(const LassoOptions& options) {
+schedmp::VariableSetOptions sets_of(const LassoSetOptions& options) {
   schedmp::VariableSetOptions sets = options.sets;
   sets.variables = options.columns;
   return sets;
@@ -56,7 +56,7 @@ schedmp::VariableSetOptions sets_of(const LassoOptions& options) {
 
 }  // namespace
 
-Lasso::Lasso(const LassoOptions& options, int workers, LassoRun::Observer observer)
+LassoSets::LassoSets(const LassoSetOptions& options, int workers, LassoRun::Observer observer)
     : options_(options),
       workers_(workers),
       run_(options, std::move(observer)),
@@ -66,10 +66,8 @@ Lasso::Lasso(const LassoOptions& options, int workers, LassoRun::Observer observ
   KERF_CHECK(options.rows >= workers && options.lambda > 0 && options.depth >= 1);
 }
 
-LassoJob Lasso::job(int worker) {
-  const ops::Range rows =
-      ops::split_evenly(options_.rows, workers_)[static_cast<size_t>(worker)].ranges(
-          options_.rows)[0];
+LassoSetJob LassoSets::job(int worker) {
+  const ops::Range rows = even_range(options_.rows, workers_, worker);
   const auto absolute = [](const std::string& file) {
     return std::filesystem::absolute(file).string();
   };
@@ -79,7 +77,7 @@ LassoJob Lasso::job(int worker) {
 
 // ---- schedule
 
-Lasso::Decision Lasso::schedule(int64_t number) {
+LassoSets::Decision LassoSets::schedule(int64_t number) {
   if (number == 0) run_.begin();
   while (!over_) {
     if (phase_ == Phase::kDescent && check_is_due()) {
@@ -97,14 +95,14 @@ Lasso::Decision Lasso::schedule(int64_t number) {
   return schedmp::Done{};
 }
 
-std::optional<Lasso::Round> Lasso::next_round(int64_t number) {
+std::optional<LassoSets::Round> LassoSets::next_round(int64_t number) {
   if (phase_ == Phase::kDescent) return next_set(number);
   // A check is of one residual: nothing else is under way.
   if (phase_ == Phase::kCheck && next_column_ == 0 && !under_way_.empty()) return std::nullopt;
   return next_columns();
 }
 
-std::optional<Lasso::Round> Lasso::next_columns() {
+std::optional<LassoSets::Round> LassoSets::next_columns() {
   if (next_column_ == options_.columns) return std::nullopt;
   Round round;
   round.phase = phase_;
@@ -115,13 +113,13 @@ std::optional<Lasso::Round> Lasso::next_columns() {
   return round;
 }
 
-std::vector<int64_t> Lasso::Round::asked() const {
+std::vector<int64_t> LassoSets::Round::asked() const {
   std::vector<int64_t> all = chosen.set;
   all.insert(all.end(), chosen.looked_at.begin(), chosen.looked_at.end());
   return all;
 }
 
-std::optional<Lasso::Round> Lasso::next_set(int64_t number) {
+std::optional<LassoSets::Round> LassoSets::next_set(int64_t number) {
   schedmp::VariableSets::Chosen chosen = sets_.choose(number);
   if (chosen.empty()) return std::nullopt;
   Round round;
@@ -134,18 +132,18 @@ std::optional<Lasso::Round> Lasso::next_set(int64_t number) {
   return round;
 }
 
-bool Lasso::check_is_due() const {
+bool LassoSets::check_is_due() const {
   return scheduled_ >= next_check_ || run_.limit_is_reached(scheduled_);
 }
 
-void Lasso::end_phase() {
+void LassoSets::end_phase() {
   KERF_CHECK(phase_ != Phase::kDescent, "no variable is left to choose, and none is under way");
   if (phase_ == Phase::kCheck) end_check();
   phase_ = phase_ == Phase::kNorms ? Phase::kCheck : Phase::kDescent;
   next_column_ = 0;
 }
 
-void Lasso::end_check() {
+void LassoSets::end_check() {
   const double objective = primal(checked_, options_.lambda);
   const double gap = relative_gap(objective, dual(checked_, options_.lambda));
   over_ = run_.check(rounds_, updates_, objective, gap);
@@ -158,15 +156,15 @@ void Lasso::end_check() {
 }
 
 // What changed is applied in the first pieces, in whose last the rest begins.
-std::vector<Lasso::Task> Lasso::tasks_of(const Round& round) {
-  std::vector<LassoTask> pieces(std::max<size_t>(1, pieces_of(changed_.size())));
+std::vector<LassoSets::Task> LassoSets::tasks_of(const Round& round) {
+  std::vector<LassoSetTask> pieces(std::max<size_t>(1, pieces_of(changed_.size())));
   for (size_t i = 0; i < pieces.size(); ++i) {
     pieces[i].changed = part_of<int32_t>(changed_, i);
     pieces[i].change = part_of<double>(change_, i);
   }
   changed_.clear();
   change_.clear();
-  LassoTask& asks = pieces.back();
+  LassoSetTask& asks = pieces.back();
   asks.first = round.first;
   asks.count = round.count;
   asks.norms = round.phase == Phase::kNorms;
@@ -180,39 +178,39 @@ std::vector<Lasso::Task> Lasso::tasks_of(const Round& round) {
     pieces.back().set = part_of<int32_t>(asked, i);
   }
   std::vector<Task> tasks;
-  for (const LassoTask& piece : pieces)
+  for (const LassoSetTask& piece : pieces)
     for (int worker = 0; worker < workers_; ++worker) tasks.push_back({worker, piece});
   return tasks;
 }
 
 // ---- aggregate
 
-// Piece by piece, of each the shares of all workers, in their order.
-LassoResult Lasso::sum_of(const std::vector<Result>& results) const {
-  LassoResult sum;
+// Piece by piece, of each what all workers said, in their order.
+LassoSetResult LassoSets::sum_of(const std::vector<Result>& results) const {
+  LassoSetResult sum;
   const auto workers = static_cast<size_t>(workers_);
   for (size_t piece = 0; piece < results.size(); piece += workers) {
     std::vector<double> products;
     for (size_t worker = 0; worker < workers; ++worker) {
-      const LassoResult& share = results[piece + worker].payload;
-      add(products, share.products);
-      if (!share.gram.empty()) add(sum.gram, share.gram);
-      if (!share.range.empty()) add(sum.range, share.range);
-      sum.residual += share.residual;
-      sum.fit += share.fit;
+      const LassoSetResult& said = results[piece + worker].payload;
+      add(products, said.products);
+      if (!said.gram.empty()) add(sum.gram, said.gram);
+      if (!said.range.empty()) add(sum.range, said.range);
+      sum.residual += said.residual;
+      sum.fit += said.fit;
     }
     sum.products.insert(sum.products.end(), products.begin(), products.end());
   }
   return sum;
 }
 
-void Lasso::aggregate(int64_t number, std::vector<Result> results) {
+void LassoSets::aggregate(int64_t number, std::vector<Result> results) {
   const auto found = under_way_.find(number);
   KERF_CHECK(found != under_way_.end(), "round {} is not under way", number);
   const Round round = std::move(found->second);
   under_way_.erase(found);
   ++rounds_;
-  const LassoResult sum = sum_of(results);
+  const LassoSetResult sum = sum_of(results);
   switch (round.phase) {
     case Phase::kNorms:
       std::copy(sum.range.begin(), sum.range.end(), squared_norms_.begin() + round.first);
@@ -226,7 +224,7 @@ void Lasso::aggregate(int64_t number, std::vector<Result> results) {
   }
 }
 
-void Lasso::take_check(const Round& round, const LassoResult& sum) {
+void LassoSets::take_check(const Round& round, const LassoSetResult& sum) {
   if (round.objective) {
     l1_ = 0;
     for (const double b : b_) l1_ += std::abs(b);
@@ -240,7 +238,7 @@ void Lasso::take_check(const Round& round, const LassoResult& sum) {
   }
 }
 
-void Lasso::descend(int64_t number, const Round& round, const LassoResult& sum) {
+void LassoSets::descend(int64_t number, const Round& round, const LassoSetResult& sum) {
   if (round.objective) {
     const double objective = sum.residual / 2 + options_.lambda * round.l1;
     if (!std::isfinite(objective)) throw_diverged(options_.sets.sampling);
@@ -260,7 +258,8 @@ void Lasso::descend(int64_t number, const Round& round, const LassoResult& sum) 
   if (!round.chosen.wanted.empty()) sets_.learn(round.chosen.wanted, correlations_of(round, sum));
 }
 
-std::vector<double> Lasso::correlations_of(const Round& round, const LassoResult& sum) const {
+std::vector<double> LassoSets::correlations_of(const Round& round,
+                                               const LassoSetResult& sum) const {
   std::vector<double> correlations = sum.gram;
   // A column of zeros depends on nothing.
   const auto per_length = [&](int64_t column) {
@@ -277,18 +276,18 @@ std::vector<double> Lasso::correlations_of(const Round& round, const LassoResult
   return correlations;
 }
 
-double Lasso::best(int64_t column, double product) const {
+double LassoSets::best(int64_t column, double product) const {
   const double norm = squared_norms_[static_cast<size_t>(column)];
   if (norm == 0) return 0;
   return soft_threshold(b_[static_cast<size_t>(column)] + product / norm, options_.lambda / norm);
 }
 
-double Lasso::delta(int64_t column, double from, double to) const {
+double LassoSets::delta(int64_t column, double from, double to) const {
   if (!std::isfinite(to)) throw_diverged(options_.sets.sampling);
   return (to - from) * std::sqrt(squared_norms_[static_cast<size_t>(column)]);
 }
 
-void Lasso::change(int64_t column, double value) {
+void LassoSets::change(int64_t column, double value) {
   double& b = b_[static_cast<size_t>(column)];
   if (value == b) return;
   l1_ += std::abs(value) - std::abs(b);
@@ -297,7 +296,7 @@ void Lasso::change(int64_t column, double value) {
   b = value;
 }
 
-void Lasso::expect_no_rise(double objective) const {
+void LassoSets::expect_no_rise(double objective) const {
   if (objective > kDiverged * run_.history().front().objective)
     throw_diverged(options_.sets.sampling);
 }

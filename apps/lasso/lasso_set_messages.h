@@ -7,7 +7,7 @@
 
 namespace kerf::apps {
 
-struct LassoJob {
+struct LassoSetJob {
   std::string x, y;   // files, absolute
   int64_t begin = 0;  // rows of this worker
   int64_t end = 0;
@@ -21,7 +21,7 @@ struct LassoJob {
 };
 
 // In this order: apply `change` of `changed`, then answer for what is asked.
-struct LassoTask {
+struct LassoSetTask {
   std::vector<int32_t> changed;
   std::vector<double> change;
   std::vector<int32_t> set;                      // x_j . r of each
@@ -37,7 +37,7 @@ struct LassoTask {
 };
 
 // Of own rows; sums over all workers are what they say.
-struct LassoResult {
+struct LassoSetResult {
   std::vector<double> products;  // of the set
   std::vector<double> gram;      // rows x columns, row-major
   std::vector<double> range;     // of the columns in a row
@@ -50,10 +50,10 @@ struct LassoResult {
   }
 };
 
-struct LassoMessages {
-  using Job = LassoJob;
-  using Task = LassoTask;
-  using Result = LassoResult;
+struct LassoSetMessages {
+  using Job = LassoSetJob;
+  using Task = LassoSetTask;
+  using Result = LassoSetResult;
 };
 
 }  // namespace kerf::apps

@@ -24,25 +24,25 @@
 #include <vector>
 
 #include "apps/lasso/duality_gap.h"
-#include "apps/lasso/lasso_messages.h"
 #include "apps/lasso/lasso_problem.h"
 #include "apps/lasso/lasso_run.h"
+#include "apps/lasso/lasso_set_messages.h"
 #include "schedmp/program.h"
 #include "schedmp/variables/variable_sets.h"
 
 namespace kerf::apps {
 
-struct LassoOptions : LassoProblem {
+struct LassoSetOptions : LassoProblem {
   int depth = 4;                     // rounds under way
   schedmp::VariableSetOptions sets;  // `variables` follows from `columns`
 };
 
-class Lasso : public schedmp::SchedulerHalf<LassoMessages> {
+class LassoSets : public schedmp::SchedulerHalf<LassoSetMessages> {
  public:
   // Throws Error{kUsage} of sets that cannot be.
-  Lasso(const LassoOptions& options, int workers, LassoRun::Observer observer = {});
+  LassoSets(const LassoSetOptions& options, int workers, LassoRun::Observer observer = {});
 
-  std::string name() const override { return "lasso"; }
+  std::string name() const override { return "lasso-sets"; }
   Job job(int worker) override;
   int depth() const override { return options_.depth; }
   Decision schedule(int64_t round) override;
@@ -75,10 +75,10 @@ class Lasso : public schedmp::SchedulerHalf<LassoMessages> {
   void end_check();
 
   std::vector<Task> tasks_of(const Round& round);
-  LassoResult sum_of(const std::vector<Result>& results) const;
-  void take_check(const Round& round, const LassoResult& sum);
-  void descend(int64_t number, const Round& round, const LassoResult& sum);
-  std::vector<double> correlations_of(const Round& round, const LassoResult& sum) const;
+  LassoSetResult sum_of(const std::vector<Result>& results) const;
+  void take_check(const Round& round, const LassoSetResult& sum);
+  void descend(int64_t number, const Round& round, const LassoSetResult& sum);
+  std::vector<double> correlations_of(const Round& round, const LassoSetResult& sum) const;
   // What b_j is at the minimum along it.
   double best(int64_t column, double product) const;
   // In units that are the same for all columns, whatever their lengths.
@@ -87,7 +87,7 @@ class Lasso : public schedmp::SchedulerHalf<LassoMessages> {
   // Throws Error{kUsage} where the objective is far above what it was at first.
   void expect_no_rise(double objective) const;
 
-  LassoOptions options_;
+  LassoSetOptions options_;
   int workers_;
   LassoRun run_;
   schedmp::VariableSets sets_;
