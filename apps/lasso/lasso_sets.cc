@@ -4,7 +4,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "apps/even_range.h"
+#include "apps/data/even_range.h"
 #include "apps/lasso/soft_threshold.h"
 #include "runtime/error.h"
 

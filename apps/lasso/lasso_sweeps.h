@@ -1,4 +1,4 @@
-// The Lasso by sweeps over columns that are divided over the workers: the program of lasso_sets.h for
+// The Lasso by sweeps over columns that are divided over the workers: what lasso_sets.h does, for
 // where speed is all that counts. After CoCoA (Smith et al., "CoCoA: a general framework for
 // communication-efficient distributed optimization", JMLR 2018), with working sets as in celer
 // (Massias et al., ICML 2018).

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "apps/even_range.h"
+#include "apps/data/even_range.h"
 #include "ops/random.h"
 #include "runtime/control.h"
 #include "runtime/error.h"

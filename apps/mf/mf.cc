@@ -4,7 +4,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "apps/even_range.h"
+#include "apps/data/even_range.h"
 #include "apps/mf/factor_rows.h"
 #include "apps/mf/rank_ones.h"
 #include "apps/mf/travelling_blocks.h"
