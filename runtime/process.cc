@@ -128,6 +128,11 @@ void Process::kill(int signal) {
 
 std::string program_path() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
 
+std::string program_name() {
+  const std::string name = std::filesystem::path(program_path()).filename().string();
+  return name.substr(0, name.find(" (deleted)"));  // what the kernel adds to a file that is gone
+}
+
 void set_process_title(int argc, char** argv, const std::string& title) {
   ::prctl(PR_SET_NAME, title.c_str());
   if (argc < 1) return;

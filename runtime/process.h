@@ -43,8 +43,9 @@ class Process {
   std::optional<std::string> ended_;
 };
 
-// The file of the running program.
+// The file of the running program, and what that file is called.
 std::string program_path();
+std::string program_name();
 // How this process shows in ps ("kerf worker"): its name and the head of its arguments. Call it
 // once the arguments were parsed; `argv` is overwritten.
 void set_process_title(int argc, char** argv, const std::string& title);

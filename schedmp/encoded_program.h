@@ -1,14 +1,19 @@
 // Programs as those see them who run them: messages are bytes. Turns a program's halves into such.
 #pragma once
 
+#include <algorithm>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <typeinfo>
 #include <utility>
 
 #include "runtime/error.h"
+#include "runtime/time.h"
 #include "runtime/wire.h"
 #include "schedmp/program.h"
+#include "schedmp/program_trace.h"
+#include "schedmp/worker_request.h"
 
 namespace kerf::schedmp {
 
@@ -41,11 +46,18 @@ struct SignedJob {
 // Throws Error{kUsage} where a job that begins so is for other messages.
 void check_signature(std::string_view job, uint32_t signature);
 
-// The scheduler's half of `program`, which outlives this.
+// The kind of a request that came from the scheduler. Throws Error{kProtocol} where it is none.
+WorkerRequest kind_of(std::string_view request);
+// Begins now.
+runtime::Span update_span(int64_t round);
+
+// The scheduler's half of `program`, which outlives this. Where there is a trace, which outlives
+// this too, it gets what the program did, and each worker's spans.
 template <class M>
 class Encoded final : public EncodedProgram {
  public:
-  explicit Encoded(SchedulerHalf<M>& program) : program_(program) {}
+  explicit Encoded(SchedulerHalf<M>& program, ProgramTrace* trace = nullptr)
+      : program_(program), trace_(trace) {}
 
   std::string name() const override { return program_.name(); }
   std::string job(int worker) override {
@@ -59,25 +71,42 @@ class Encoded final : public EncodedProgram {
   bool unordered() const override { return program_.unordered(); }
 
   Decision schedule(int64_t round) override {
-    auto decision = program_.schedule(round);
+    auto decision = traced("schedule", round, [&] { return program_.schedule(round); });
     if (std::holds_alternative<Wait>(decision)) return Wait{};
     if (std::holds_alternative<Done>(decision)) return Done{};
     std::vector<Task> tasks;
     for (const auto& each : std::get<0>(decision))
-      tasks.push_back({each.worker, runtime::encode(each.payload), each.id});
+      tasks.push_back({each.worker, request(round, each.payload), each.id});
     return tasks;
   }
   void aggregate(int64_t round, std::vector<Result> results) override {
     std::vector<typename SchedulerHalf<M>::Result> decoded;
     for (const Result& each : results)
       decoded.push_back({each.worker, decoded_of(round, each), each.id});
-    program_.aggregate(round, std::move(decoded));
+    traced("aggregate", round, [&] { program_.aggregate(round, std::move(decoded)); });
   }
+  std::string snapshot() override { return program_.snapshot(); }
+  void restore(std::string_view snapshot) override { program_.restore(snapshot); }
 
  private:
+  std::string request(int64_t round, const typename M::Task& task) const {
+    if (trace_ == nullptr) return request_of(WorkerRequest::kUpdate, runtime::encode(task));
+    return request_of(WorkerRequest::kTraced,
+                      runtime::encode(TracedTask<typename M::Task>{round, task}));
+  }
+
+  template <class Do>
+  auto traced(const char* what, int64_t round, const Do& act) {
+    const ProgramTrace::Timer timer(trace_, what, round);
+    return act();
+  }
+
   typename M::Result decoded_of(int64_t round, const Result& result) const {
     try {
-      return runtime::decode<typename M::Result>(result.payload);
+      if (trace_ == nullptr) return runtime::decode<typename M::Result>(result.payload);
+      auto traced = runtime::decode<TracedResult<typename M::Result>>(result.payload);
+      trace_->add(result.worker, std::move(traced.spans));
+      return std::move(traced.result);
     } catch (const Error& error) {
       throw Error(error.code(), error.message(),
                   kerf::format("program {}, round {}, a result of worker {}", name(), round,
@@ -86,6 +115,7 @@ class Encoded final : public EncodedProgram {
   }
 
   SchedulerHalf<M>& program_;
+  ProgramTrace* trace_;
 };
 
 // A worker's half, behind the interface that the floor below calls.
@@ -96,14 +126,42 @@ class DecodingHandler final : public runtime::Handler {
 
   void start(runtime::Workplace& workplace, std::string_view job) override {
     check_signature(job, signature_of<Messages>());
+    trace_ = &workplace.trace;
     half_->start(workplace, runtime::decode<SignedJob<typename Messages::Job>>(job).job);
   }
-  std::string update(std::string_view task) override {
-    return runtime::encode(half_->update(runtime::decode<typename Messages::Task>(task)));
+  std::string update(std::string_view request) override {
+    const std::string_view what = request.substr(std::min<size_t>(1, request.size()));
+    switch (kind_of(request)) {
+      case WorkerRequest::kTraced:
+        return traced(runtime::decode<TracedTask<Task>>(what));
+      case WorkerRequest::kSnapshot:
+        return runtime::encode(write_part(std::string(what), half_->snapshot()));
+      case WorkerRequest::kRestore:
+        half_->restore(read_part(runtime::decode<PlacedPart>(what)));
+        return {};
+      case WorkerRequest::kUpdate:
+        break;
+    }
+    return runtime::encode(half_->update(runtime::decode<Task>(what)));
   }
 
  private:
+  using Task = typename Messages::Task;
+
+  // A program may add spans of its own meanwhile.
+  std::string traced(const TracedTask<Task>& task) {
+    trace_->enable(true);
+    runtime::Span span = update_span(task.round);
+    TracedResult<typename Messages::Result> result;
+    result.result = half_->update(task.task);
+    span.end_ns = runtime::now_ns();
+    trace_->add(std::move(span));
+    result.spans = trace_->take();
+    return runtime::encode(result);
+  }
+
   std::unique_ptr<WorkerHalf<Messages>> half_;
+  runtime::Trace* trace_ = nullptr;
 };
 
 template <class Messages>

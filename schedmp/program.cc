@@ -29,6 +29,26 @@ uint32_t signature_of(std::initializer_list<const std::type_info*> types) {
   return runtime::crc32c(names);
 }
 
+WorkerRequest kind_of(std::string_view request) {
+  const auto kind = request.empty() ? WorkerRequest{} : static_cast<WorkerRequest>(request[0]);
+  switch (kind) {
+    case WorkerRequest::kUpdate:
+    case WorkerRequest::kTraced:
+    case WorkerRequest::kSnapshot:
+    case WorkerRequest::kRestore:
+      return kind;
+  }
+  throw Error(ErrorCode::kProtocol, "the scheduler asked for what no worker does");
+}
+
+runtime::Span update_span(int64_t round) {
+  return {.name = kerf::format("update {}", round),
+          .kind = runtime::Span::Kind::kCompute,
+          .lane = runtime::TraceRow::kActions,
+          .begin_ns = runtime::now_ns(),
+          .step = round};
+}
+
 void check_signature(std::string_view job, uint32_t signature) {
   if (job.size() >= sizeof(signature) &&
       runtime::decode<uint32_t>(job.substr(0, sizeof(signature))) == signature)

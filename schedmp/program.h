@@ -30,6 +30,7 @@
 
 #include "runtime/channel.h"
 #include "runtime/worker.h"
+#include "schedmp/snapshot_part.h"
 
 namespace kerf::schedmp {
 
@@ -100,6 +101,11 @@ class SchedulerHalf {
   virtual Decision schedule(int64_t round) = 0;
   // The results of a round in the order of its tasks; if unordered, one of them.
   virtual void aggregate(int64_t round, std::vector<Result> results) = 0;
+
+  // With no task under way: all that later rounds depend on and a new half of the same job does not
+  // have (snapshots.h). A program keeps snapshots in both halves or in none.
+  virtual std::string snapshot() { throw_no_snapshot(); }
+  virtual void restore(std::string_view /*snapshot*/) { throw_no_snapshot(); }
 };
 
 template <class M>
@@ -114,6 +120,10 @@ class WorkerHalf {
   // Once; channels are open. `workplace` outlives this, `job` does not.
   virtual void start(runtime::Workplace& /*workplace*/, const Job& /*job*/) {}
   virtual Result update(const Task& task) = 0;
+
+  // As those of the scheduler's half; restore() comes behind start().
+  virtual std::string snapshot() { throw_no_snapshot(); }
+  virtual void restore(std::string_view /*snapshot*/) { throw_no_snapshot(); }
 };
 
 // Workers' halves by name: a worker makes its own from here. worker_half() of encoded_program.h

@@ -24,9 +24,11 @@ struct Owed {
 
 class Loop {
  public:
-  Loop(EncodedProgram& program, runtime::Crew& crew, const LoopOptions& options)
+  Loop(EncodedProgram& program, runtime::Crew& crew, const LoopOptions& options,
+       Snapshots& snapshots)
       : program_(program),
         crew_(crew),
+        snapshots_(snapshots),
         unordered_(program.unordered()),
         depth_(static_cast<size_t>(std::max(1, options.depth.value_or(program.depth())))),
         batch_(std::clamp<size_t>(static_cast<size_t>(std::max(1, options.batch)), 1, depth_)),
@@ -35,7 +37,9 @@ class Loop {
 
   LoopReport run() {
     const auto begin = runtime::Clock::now();
+    next_round_ = snapshots_.resume();
     while (!done_ || !rounds_.empty()) {
+      if (rounds_.empty() && snapshots_.is_due(next_round_)) snapshots_.take(next_round_);
       fill();
       if (fold()) continue;
       send();
@@ -46,10 +50,11 @@ class Loop {
   }
 
  private:
-  // Schedules ahead, in batches, as far as the depth allows.
+  // Schedules ahead, in batches, as far as the depth allows, and not beyond a snapshot.
   void fill() {
     if (!waits_ && !rounds_.empty() && rounds_.size() + batch_ > depth_) return;
-    while (!done_ && (!waits_ || news_) && rounds_.size() < depth_) {
+    while (!done_ && (!waits_ || news_) && rounds_.size() < depth_ &&
+           (rounds_.empty() || !snapshots_.is_due(next_round_))) {
       waits_ = false;
       EncodedProgram::Decision decision = program_.schedule(next_round_);
       if (std::holds_alternative<Done>(decision))
@@ -148,6 +153,7 @@ class Loop {
 
   EncodedProgram& program_;
   runtime::Crew& crew_;
+  Snapshots& snapshots_;
   const bool unordered_;
   const size_t depth_;
   const size_t batch_;
@@ -181,7 +187,8 @@ LoopReport run(EncodedProgram& program, runtime::Crew& crew, const LoopOptions& 
   std::vector<std::string> jobs;
   for (int worker = 0; worker < workers; ++worker) jobs.push_back(program.job(worker));
   crew.start(program.name(), jobs, lanes);
-  return Loop(program, crew, options).run();
+  Snapshots snapshots(options.snapshots, program, crew, jobs);
+  return Loop(program, crew, options, snapshots).run();
 }
 
 }  // namespace kerf::schedmp

@@ -17,16 +17,18 @@
 
 #include "runtime/crew.h"
 #include "schedmp/encoded_program.h"
+#include "schedmp/snapshots.h"
 
 namespace kerf::schedmp {
 
 struct LoopOptions {
-  std::optional<int> depth;  // rounds under way, in place of what the program declares
-  int batch = 1;             // rounds sent together where the program has them ready
+  std::optional<int> depth = {};   // rounds under way, in place of what the program declares
+  int batch = 1;                   // rounds sent together where the program has them ready
+  SnapshotOptions snapshots = {};  // to keep, and to go on from
 };
 
 struct LoopReport {
-  int64_t rounds = 0;
+  int64_t rounds = 0;  // those before a snapshot that it went on from are not counted
   int64_t tasks = 0;
   double seconds = 0;
 };

@@ -53,7 +53,7 @@ runtime::WorkerOptions parse_flags(int argc, char** argv) {
 }
 
 int report(const Error& error) {
-  std::fprintf(stderr, "kerf worker: error: %s\n", error.what());
+  std::fprintf(stderr, "%s worker: error: %s\n", runtime::program_name().c_str(), error.what());
   return exit_code(error.code());
 }
 
@@ -87,7 +87,7 @@ int serve(const runtime::WorkerOptions& options, const ProgramFactories& program
 std::optional<int> serve_if_worker(int argc, char** argv, const ProgramFactories& programs) {
   if (argc < 2 || std::string_view(argv[1]) != "worker") return std::nullopt;
   try {
-    runtime::set_process_title(argc, argv, "kerf worker");
+    runtime::set_process_title(argc, argv, runtime::program_name() + " worker");
     return serve(parse_flags(argc, argv), programs);
   } catch (const Error& error) {
     return report(error);

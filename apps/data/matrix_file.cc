@@ -1,10 +1,12 @@
 #include "apps/data/matrix_file.h"
 
+#include <algorithm>
 #include <memory>
 #include <string_view>
 #include <utility>
 
 #include "apps/data/csc_arrays.h"
+#include "apps/data/csv.h"
 #include "apps/data/matrix_market.h"
 #include "runtime/error.h"
 
@@ -12,38 +14,57 @@ namespace kerf::apps {
 
 namespace {
 
-constexpr std::string_view kMarketEnding = ".mtx";
-constexpr std::string_view kArchiveEnding = ".npz";
-constexpr std::string_view kArrayEnding = ".npy";
+enum class FileForm { kMarket, kTable, kBinary };
 
-// Whether the file is text, or else of the other ending.
-bool is_text(const std::filesystem::path& path, std::string_view what, std::string_view other) {
-  const std::filesystem::path ending = path.extension();
-  if (ending == kMarketEnding) return true;
-  if (ending == other) return false;
-  throw Error(
-      ErrorCode::kUsage,
-      format("its ending tells no format of a {}; known are {} and {}", what, kMarketEnding, other),
-      path.string());
+// `binary` is the ending of such files of binary numbers.
+FileForm form_of(const std::filesystem::path& path, std::string_view what, const char* binary) {
+  const std::vector<std::string> endings = {".mtx", ".csv", binary};  // as FileForm has them
+  const auto found = std::find(endings.begin(), endings.end(), path.extension().string());
+  if (found == endings.end())
+    throw Error(
+        ErrorCode::kUsage,
+        format("its ending tells no format of a {}; known are {}", what, fmt::join(endings, ", ")),
+        path.string());
+  return static_cast<FileForm>(found - endings.begin());
+}
+
+FileForm form_of_matrix(const std::filesystem::path& path) {
+  return form_of(path, "matrix", ".npz");
 }
 
 }  // namespace
 
 MatrixSize matrix_size(const std::filesystem::path& path) {
-  if (is_text(path, "matrix", kArchiveEnding)) return read_matrix_market_size(FileBytes(path));
-  return read_csc_size(std::make_shared<FileBytes>(path));
+  switch (form_of_matrix(path)) {
+    case FileForm::kMarket:
+      return read_matrix_market_size(FileBytes(path));
+    case FileForm::kTable:
+      return read_csv_size(FileBytes(path));
+    default:
+      return read_csc_size(std::make_shared<FileBytes>(path));
+  }
 }
 
 SparseColumns read_matrix(const std::filesystem::path& path, ops::Range rows, Working working) {
-  if (is_text(path, "matrix", kArchiveEnding))
-    return read_matrix_market(FileBytes(path, std::move(working)), rows);
-  return read_csc_arrays(std::make_shared<FileBytes>(path, std::move(working)), rows);
+  switch (form_of_matrix(path)) {
+    case FileForm::kMarket:
+      return read_matrix_market(FileBytes(path, std::move(working)), rows);
+    case FileForm::kTable:
+      return read_csv(FileBytes(path, std::move(working)), rows);
+    default:
+      return read_csc_arrays(std::make_shared<FileBytes>(path, std::move(working)), rows);
+  }
 }
 
 std::vector<double> read_column(const std::filesystem::path& path, Working working) {
-  if (is_text(path, "column", kArrayEnding))
-    return read_dense_column(FileBytes(path, std::move(working)));
-  return read_column_array(std::make_shared<FileBytes>(path, std::move(working)));
+  switch (form_of(path, "column", ".npy")) {
+    case FileForm::kMarket:
+      return read_dense_column(FileBytes(path, std::move(working)));
+    case FileForm::kTable:
+      return read_csv_column(FileBytes(path, std::move(working)));
+    default:
+      return read_column_array(std::make_shared<FileBytes>(path, std::move(working)));
+  }
 }
 
 }  // namespace kerf::apps

@@ -1,6 +1,7 @@
 // Matrices and columns of them in files, by the ending of the file's name:
 //
 //   .mtx   matrices and columns: matrix_market.h
+//   .csv   matrices and columns: csv.h
 //   .npz   matrices: csc_arrays.h
 //   .npy   columns: csc_arrays.h
 //
@@ -17,7 +18,7 @@
 
 namespace kerf::apps {
 
-// Without reading the entries.
+// Without reading the entries, but of a table.
 MatrixSize matrix_size(const std::filesystem::path& path);
 // The given rows of it, which it must have. What takes long says `working`.
 SparseColumns read_matrix(const std::filesystem::path& path, ops::Range rows, Working working = {});

@@ -2,11 +2,11 @@
 #include <memory>
 #include <sstream>
 
-#include "apps/kerf/answer.h"
 #include "apps/kerf/bench_schedules.h"
 #include "apps/kerf/commands.h"
-#include "apps/kerf/flag_values.h"
 #include "apps/kerf/run_flags.h"
+#include "apps/main/answer.h"
+#include "apps/main/flag_values.h"
 
 namespace kerf::apps {
 

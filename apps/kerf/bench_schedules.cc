@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "apps/data/datasets.h"
-#include "apps/kerf/flag_values.h"
 #include "apps/kerf/learning_flags.h"
 #include "apps/kerf/plan_schedule.h"
 #include "apps/kerf/proof.h"
 #include "apps/kerf/run_flags.h"
 #include "apps/kerf/run_training.h"
 #include "apps/kerf/traced_run.h"
+#include "apps/main/flag_values.h"
 #include "apps/report/sign_of_life.h"
 #include "partitioner/part.h"
 #include "partitioner/stage_graph.h"

@@ -5,11 +5,11 @@
 #include <set>
 #include <vector>
 
-#include "apps/kerf/answer.h"
 #include "apps/kerf/commands.h"
-#include "apps/kerf/flag_values.h"
 #include "apps/kerf/plan_schedule.h"
 #include "apps/kerf/planned.h"
+#include "apps/main/answer.h"
+#include "apps/main/flag_values.h"
 #include "apps/report/plan_record.h"
 #include "apps/report/table.h"
 #include "runtime/format.h"

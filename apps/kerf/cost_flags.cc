@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "apps/kerf/flag_values.h"
 #include "apps/kerf/plan_schedule.h"
+#include "apps/main/flag_values.h"
 #include "partitioner/capacities.h"
 #include "runtime/file.h"
 #include "schedmp/action_costs.h"

@@ -1,7 +1,7 @@
 // kerf data: the kinds of data that --data takes.
 #include "apps/data/datasets.h"
-#include "apps/kerf/answer.h"
 #include "apps/kerf/commands.h"
+#include "apps/main/answer.h"
 #include "apps/report/table.h"
 #include "runtime/json.h"
 

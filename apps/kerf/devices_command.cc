@@ -1,6 +1,6 @@
 // kerf devices: what this host can compute on.
-#include "apps/kerf/answer.h"
 #include "apps/kerf/commands.h"
+#include "apps/main/answer.h"
 #include "apps/report/table.h"
 #include "runtime/device.h"
 #include "runtime/error.h"

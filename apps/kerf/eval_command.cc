@@ -3,11 +3,11 @@
 
 #include "apps/data/datasets.h"
 #include "apps/given_weights.h"
-#include "apps/kerf/answer.h"
 #include "apps/kerf/commands.h"
 #include "apps/kerf/plan_schedule.h"
 #include "apps/kerf/run_flags.h"
 #include "apps/kerf/run_training.h"
+#include "apps/main/answer.h"
 #include "apps/report/asked_record.h"
 #include "apps/report/json_fields.h"
 

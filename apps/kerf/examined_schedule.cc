@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "apps/kerf/flag_values.h"
 #include "apps/kerf/plan_schedule.h"
+#include "apps/main/flag_values.h"
 #include "apps/report/table.h"
 #include "schedmp/kept.h"
 #include "schedmp/period.h"

@@ -3,13 +3,13 @@
 #include <memory>
 
 #include "apps/given_weights.h"
-#include "apps/kerf/answer.h"
 #include "apps/kerf/commands.h"
-#include "apps/kerf/flag_values.h"
 #include "apps/kerf/plan_flags.h"
 #include "apps/kerf/plan_schedule.h"
 #include "apps/kerf/run_flags.h"
 #include "apps/kerf/run_folder.h"
+#include "apps/main/answer.h"
+#include "apps/main/flag_values.h"
 #include "apps/models.h"
 #include "ops/initializer.h"
 #include "partitioner/onnx/export.h"

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "apps/kerf/flag_values.h"
 #include "apps/kerf/plan_flags.h"
+#include "apps/main/flag_values.h"
 
 namespace kerf::apps {
 

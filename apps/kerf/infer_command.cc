@@ -6,13 +6,13 @@
 
 #include "apps/data/given_inputs.h"
 #include "apps/given_weights.h"
-#include "apps/kerf/answer.h"
 #include "apps/kerf/commands.h"
-#include "apps/kerf/flag_values.h"
 #include "apps/kerf/plan_schedule.h"
 #include "apps/kerf/run_flags.h"
 #include "apps/kerf/run_folder.h"
 #include "apps/kerf/run_training.h"
+#include "apps/main/answer.h"
+#include "apps/main/flag_values.h"
 #include "apps/report/asked_record.h"
 
 namespace kerf::apps {

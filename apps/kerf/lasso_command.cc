@@ -9,13 +9,14 @@
 
 #include "apps/data/matrix_file.h"
 #include "apps/data/matrix_market.h"
-#include "apps/kerf/answer.h"
 #include "apps/kerf/commands.h"
-#include "apps/kerf/drive.h"
-#include "apps/kerf/flag_values.h"
 #include "apps/kerf/run_flags.h"
 #include "apps/lasso/lasso_sets.h"
 #include "apps/lasso/lasso_sweeps.h"
+#include "apps/main/answer.h"
+#include "apps/main/drive.h"
+#include "apps/main/flag_values.h"
+#include "apps/programs.h"
 #include "apps/report/convergence_picture.h"
 #include "runtime/file.h"
 
@@ -103,7 +104,9 @@ void LassoCommand::check() {
 
 template <class Program>
 int LassoCommand::solve(Program& program, ConvergenceProgress& progress) const {
-  const schedmp::LoopReport loop = drive(program, crew_flags, {.workers = workers}, progress).loop;
+  const schedmp::LoopReport loop =
+      drive(program, crew_flags, {.workers = workers, .programs = program_factories()}, progress)
+          .loop;
   const std::vector<double>& solution = program.solution();
   if (!out.empty()) write_matrix_market(out, solution);
   const LassoRun& how = program.run();
@@ -201,10 +204,12 @@ void add_lasso_command(CLI::App& app, Chosen& chosen) {
       "lasso", "Minimises 1/2 |y - X b|^2 + lambda |b|_1 by scheduled coordinate descent.");
   auto state = std::make_shared<LassoCommand>();
   state->command = command;
-  command->add_option("--x", state->problem.x, "The matrix X: Matrix Market (.mtx), or CSC (.npz)")
+  command
+      ->add_option("--x", state->problem.x,
+                   "The matrix X: Matrix Market (.mtx), CSC (.npz), or a table (.csv)")
       ->required()
       ->type_name("FILE");
-  command->add_option("--y", state->problem.y, "The column y: .mtx or .npy")
+  command->add_option("--y", state->problem.y, "The column y: .mtx, .npy or .csv")
       ->required()
       ->type_name("FILE");
   command->add_option("--lambda", state->problem.lambda, "The weight of |b|_1")->required();

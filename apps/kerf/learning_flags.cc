@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "apps/kerf/flag_values.h"
+#include "apps/main/flag_values.h"
 #include "ops/name_pattern.h"
 #include "ops/optimizer.h"
 #include "runtime/error.h"

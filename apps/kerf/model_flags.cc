@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "apps/data/exact_json.h"
-#include "apps/kerf/flag_values.h"
+#include "apps/main/flag_values.h"
 #include "apps/models.h"
 #include "partitioner/losses.h"
 #include "partitioner/zoo.h"

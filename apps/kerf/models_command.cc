@@ -1,6 +1,6 @@
 // kerf models: the built-in models.
-#include "apps/kerf/answer.h"
 #include "apps/kerf/commands.h"
+#include "apps/main/answer.h"
 #include "apps/report/table.h"
 #include "partitioner/zoo.h"
 #include "runtime/format.h"

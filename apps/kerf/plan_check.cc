@@ -1,10 +1,10 @@
 #include "apps/kerf/plan_check.h"
 
-#include "apps/kerf/answer.h"
 #include "apps/kerf/flag_rules.h"
 #include "apps/kerf/plan_schedule.h"
 #include "apps/kerf/planned.h"
 #include "apps/kerf/proof.h"
+#include "apps/main/answer.h"
 #include "apps/models.h"
 #include "apps/report/terminal.h"
 #include "partitioner/given_stages.h"

@@ -2,10 +2,8 @@
 #include <memory>
 #include <optional>
 
-#include "apps/kerf/answer.h"
 #include "apps/kerf/commands.h"
 #include "apps/kerf/flag_rules.h"
-#include "apps/kerf/flag_values.h"
 #include "apps/kerf/plan_check.h"
 #include "apps/kerf/plan_front.h"
 #include "apps/kerf/plan_graph.h"
@@ -13,6 +11,8 @@
 #include "apps/kerf/plan_search_flags.h"
 #include "apps/kerf/planned.h"
 #include "apps/kerf/replan.h"
+#include "apps/main/answer.h"
+#include "apps/main/flag_values.h"
 #include "apps/report/asked_record.h"
 #include "apps/report/json_fields.h"
 #include "apps/report/plan_certificate.h"

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "apps/kerf/device_list.h"
 #include "apps/kerf/flag_rules.h"
-#include "apps/kerf/flag_values.h"
+#include "apps/main/device_list.h"
+#include "apps/main/flag_values.h"
 #include "ops/optimizer.h"
 #include "partitioner/cut.h"
 #include "runtime/channel.h"

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "apps/kerf/crew_flags.h"
 #include "apps/kerf/model_flags.h"
 #include "apps/kerf/steering_flags.h"
+#include "apps/main/crew_flags.h"
 #include "runtime/device.h"
 
 namespace kerf::apps {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "apps/kerf/answer.h"
-#include "apps/kerf/flag_values.h"
 #include "apps/kerf/plan_schedule.h"
+#include "apps/main/answer.h"
+#include "apps/main/flag_values.h"
 #include "apps/report/plan_certificate.h"
 #include "apps/report/table.h"
 #include "partitioner/complete_plan.h"

@@ -7,11 +7,11 @@
 #include <set>
 #include <variant>
 
-#include "apps/kerf/answer.h"
 #include "apps/kerf/flag_rules.h"
-#include "apps/kerf/flag_values.h"
 #include "apps/kerf/plan_check.h"
 #include "apps/kerf/plan_front.h"
+#include "apps/main/answer.h"
+#include "apps/main/flag_values.h"
 #include "apps/report/plan_certificate.h"
 #include "apps/report/table.h"
 #include "apps/report/terminal.h"

@@ -5,9 +5,9 @@
 #include <set>
 
 #include "apps/kerf/flag_rules.h"
-#include "apps/kerf/flag_values.h"
 #include "apps/kerf/plan_schedule.h"
 #include "apps/kerf/planned_setting.h"
+#include "apps/main/flag_values.h"
 #include "apps/profile_file.h"
 #include "partitioner/given_stages.h"
 #include "partitioner/model_graph.h"

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "apps/kerf/flag_values.h"
+#include "apps/main/flag_values.h"
 #include "partitioner/unsound.h"
 #include "runtime/error.h"
 #include "runtime/file.h"
@@ -106,8 +106,7 @@ PlanSchedule fitting_schedule_of(const PlanFlags& flags, const Planned& planned)
 
 void note_drains(const PlanSchedule& found) {
   if (found.drains)
-    fmt::print(stderr, "kerf: note: the pipeline drains at the end of each step: {}\n",
-               *found.drains);
+    tell_notes({format("the pipeline drains at the end of each step: {}", *found.drains)});
 }
 
 }  // namespace kerf::apps

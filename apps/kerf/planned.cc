@@ -8,12 +8,12 @@
 #include <filesystem>
 #include <utility>
 
-#include "apps/kerf/answer.h"
 #include "apps/kerf/flag_rules.h"
-#include "apps/kerf/flag_values.h"
 #include "apps/kerf/plan_request.h"
 #include "apps/kerf/plan_schedule.h"
 #include "apps/kerf/planned_setting.h"
+#include "apps/main/answer.h"
+#include "apps/main/flag_values.h"
 #include "apps/models.h"
 #include "apps/report/sign_of_life.h"
 #include "apps/report/terminal.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "apps/kerf/flag_values.h"
+#include "apps/main/flag_values.h"
 #include "ops/optimizer.h"
 #include "runtime/channel.h"
 #include "schedmp/training/proof.h"

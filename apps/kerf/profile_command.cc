@@ -4,12 +4,12 @@
 #include <memory>
 
 #include "apps/data/datasets.h"
-#include "apps/kerf/answer.h"
 #include "apps/kerf/commands.h"
-#include "apps/kerf/flag_values.h"
 #include "apps/kerf/plan_schedule.h"
 #include "apps/kerf/run_flags.h"
 #include "apps/kerf/run_training.h"
+#include "apps/main/answer.h"
+#include "apps/main/flag_values.h"
 #include "apps/profile_file.h"
 #include "apps/report/table.h"
 #include "runtime/error.h"

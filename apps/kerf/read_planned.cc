@@ -2,12 +2,12 @@
 #include <filesystem>
 #include <utility>
 
-#include "apps/kerf/answer.h"
 #include "apps/kerf/flag_rules.h"
-#include "apps/kerf/flag_values.h"
 #include "apps/kerf/plan_schedule.h"
 #include "apps/kerf/planned.h"
 #include "apps/kerf/planned_setting.h"
+#include "apps/main/answer.h"
+#include "apps/main/flag_values.h"
 #include "apps/models.h"
 #include "partitioner/complete_plan.h"
 #include "partitioner/rewrite.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "apps/kerf/flag_values.h"
 #include "apps/kerf/plan_schedule.h"
+#include "apps/main/flag_values.h"
 #include "apps/profile_file.h"
 #include "apps/report/table.h"
 #include "partitioner/complete_plan.h"

@@ -2,9 +2,9 @@
 #include <filesystem>
 #include <memory>
 
-#include "apps/kerf/answer.h"
 #include "apps/kerf/commands.h"
 #include "apps/kerf/run_folder.h"
+#include "apps/main/answer.h"
 #include "apps/report/json_fields.h"
 #include "apps/report/page.h"
 #include "apps/report/run_record.h"

@@ -3,12 +3,13 @@
 #include <limits>
 #include <memory>
 
-#include "apps/kerf/answer.h"
 #include "apps/kerf/commands.h"
-#include "apps/kerf/drive.h"
-#include "apps/kerf/flag_values.h"
 #include "apps/kerf/run_flags.h"
 #include "apps/least_squares/least_squares.h"
+#include "apps/main/answer.h"
+#include "apps/main/drive.h"
+#include "apps/main/flag_values.h"
+#include "apps/programs.h"
 #include "runtime/control.h"
 
 namespace kerf::apps {
@@ -62,7 +63,9 @@ int LeastSquaresCommand::run() const {
   LeastSquares program(options, workers, [&](int64_t round, double objective) {
     progress.step({round, round / blocks_of(options), 1, objective});
   });
-  const schedmp::LoopReport loop = drive(program, crew_flags, {.workers = workers}, progress).loop;
+  const schedmp::LoopReport loop =
+      drive(program, crew_flags, {.workers = workers, .programs = program_factories()}, progress)
+          .loop;
   answer(
       json,
       [&] {

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "apps/data/datasets.h"
-#include "apps/kerf/flag_values.h"
+#include "apps/main/flag_values.h"
 
 namespace kerf::apps {
 
@@ -40,15 +40,6 @@ void throw_no_weights(const partitioner::Model& model, const partitioner::Value&
   throw Error(ErrorCode::kUsage,
               format("{} has no weights yet; give --weights, as kerf train wrote them", value.name),
               model.name());
-}
-
-bool can_hold_file(const std::filesystem::path& file) {
-  std::error_code absent;
-  return std::filesystem::is_directory(file.has_parent_path() ? file.parent_path() : ".", absent);
-}
-
-void add_seed_flag(CLI::App& command, uint64_t& seed, const std::string& help) {
-  command.add_option("--seed", seed, help)->check(whole_number<uint64_t>())->capture_default_str();
 }
 
 }  // namespace kerf::apps

@@ -1,5 +1,4 @@
-// Flags of the commands that run something, beside the model, the plan and the crew: data, weights,
-// seed.
+// Flags of the commands that run a model, beside the model, the plan and the crew: data, weights.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -23,10 +22,5 @@ std::string existing_weights(const std::string& weights);
 bool has_contents(const partitioner::Value& value);
 [[noreturn]] void throw_no_weights(const partitioner::Model& model,
                                    const partitioner::Value& value);
-
-// Whether there is a folder that a file to be written goes into.
-bool can_hold_file(const std::filesystem::path& file);
-
-void add_seed_flag(CLI::App& command, uint64_t& seed, const std::string& help);
 
 }  // namespace kerf::apps

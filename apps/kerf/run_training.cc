@@ -112,10 +112,10 @@ schedmp::OpenSplits open_data(RunKind kind, const Planned& planned,
                            {{}, &planned.model, numbering}, trains, options.evaluate);
   if (numbering || (trains && options.weights.empty())) return data;
   if (const std::string what = (trains ? data.train : data.test)->numbering().what; !what.empty())
-    fmt::print(
-        stderr, "kerf: note: {} by which {} its numbers were trained; {} are numbered as in {}\n",
+    tell_notes({format(
+        "{} by which {} its numbers were trained; {} are numbered as in {}",
         options.weights.empty() ? "the model does not say" : options.weights + " does not say",
-        what, what, options.dataset);
+        what, what, options.dataset)});
   return data;
 }
 
@@ -143,13 +143,14 @@ Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedu
   check_host_memory(flags, {peaks.begin(), peaks.end()},
                     "use more --micro-batches, a smaller --batch or a smaller model");
   if (const int64_t steps = outcome.training->total_steps(); options.rates.warm_up > steps)
-    fmt::print(stderr, "kerf: note: the warm-up takes {}, and the run has {}\n",
-               plural(options.rates.warm_up, "step"), steps);
+    tell_notes({format("the warm-up takes {}, and the run has {}",
+                       plural(options.rates.warm_up, "step"), steps)});
   how.total_steps = outcome.training->total_steps();
   how.epochs = options.epochs;
   progress = std::make_unique<Progress>(std::move(how));
   outcome.driven = drive(*outcome.training, flags,
                          {.workers = planned.plan.workers_bound(),
+                          .programs = program_factories(),
                           .longest_action_seconds = longest_action_seconds(planned.plan)},
                          *progress);
   outcome.rows_per_second = progress->rows_per_second();

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "apps/kerf/drive.h"
 #include "apps/kerf/planned.h"
+#include "apps/main/drive.h"
 #include "apps/report/run_record.h"
 #include "runtime/trace.h"
 #include "schedmp/training/training.h"

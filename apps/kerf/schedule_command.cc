@@ -1,12 +1,12 @@
 // kerf schedule: look at a schedule, prove it, simulate it, keep it as text.
 #include <memory>
 
-#include "apps/kerf/answer.h"
 #include "apps/kerf/commands.h"
 #include "apps/kerf/examined_schedule.h"
-#include "apps/kerf/flag_values.h"
 #include "apps/kerf/schedule_flags.h"
 #include "apps/kerf/schedule_sweep.h"
+#include "apps/main/answer.h"
+#include "apps/main/flag_values.h"
 #include "apps/report/schedule_picture.h"
 #include "runtime/error.h"
 #include "runtime/file.h"

@@ -1,7 +1,7 @@
 #include "apps/kerf/schedule_flags.h"
 
-#include "apps/kerf/answer.h"
-#include "apps/kerf/flag_values.h"
+#include "apps/main/answer.h"
+#include "apps/main/flag_values.h"
 #include "schedmp/schedules.h"
 
 namespace kerf::apps {

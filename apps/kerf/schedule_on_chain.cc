@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "apps/kerf/examined_schedule.h"
-#include "apps/kerf/flag_values.h"
 #include "apps/kerf/plan_schedule.h"
+#include "apps/main/flag_values.h"
 #include "apps/report/table.h"
 #include "partitioner/capacities.h"
 #include "schedmp/check_transfers.h"

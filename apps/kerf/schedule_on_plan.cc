@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "apps/kerf/examined_schedule.h"
-#include "apps/kerf/flag_values.h"
 #include "apps/kerf/plan_schedule.h"
 #include "apps/kerf/planned.h"
 #include "apps/kerf/proof.h"
+#include "apps/main/flag_values.h"
 #include "schedmp/schedules.h"
 #include "schedmp/search/plan_costs.h"
 #include "schedmp/versions.h"

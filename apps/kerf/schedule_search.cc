@@ -4,8 +4,8 @@
 #include <charconv>
 #include <utility>
 
-#include "apps/kerf/flag_values.h"
 #include "apps/kerf/proof.h"
+#include "apps/main/flag_values.h"
 #include "apps/report/sign_of_life.h"
 #include "apps/report/table.h"
 #include "schedmp/search/plan_caps.h"

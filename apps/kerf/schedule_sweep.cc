@@ -8,10 +8,10 @@
 #include <string_view>
 #include <utility>
 
-#include "apps/kerf/answer.h"
 #include "apps/kerf/cost_flags.h"
-#include "apps/kerf/flag_values.h"
 #include "apps/kerf/schedule_flags.h"
+#include "apps/main/answer.h"
+#include "apps/main/flag_values.h"
 #include "apps/report/sign_of_life.h"
 #include "apps/report/sweep_picture.h"
 #include "apps/report/sweep_record.h"

@@ -1,7 +1,7 @@
 #include "apps/kerf/steering_flags.h"
 
 #include "apps/kerf/flag_rules.h"
-#include "apps/kerf/flag_values.h"
+#include "apps/main/flag_values.h"
 #include "runtime/file.h"
 
 namespace kerf::apps {

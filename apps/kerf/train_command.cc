@@ -9,15 +9,15 @@
 
 #include "apps/data/datasets.h"
 #include "apps/given_weights.h"
-#include "apps/kerf/answer.h"
 #include "apps/kerf/commands.h"
-#include "apps/kerf/flag_values.h"
 #include "apps/kerf/learning_flags.h"
 #include "apps/kerf/plan_schedule.h"
 #include "apps/kerf/run_flags.h"
 #include "apps/kerf/run_folder.h"
 #include "apps/kerf/run_training.h"
 #include "apps/kerf/traced_run.h"
+#include "apps/main/answer.h"
+#include "apps/main/flag_values.h"
 #include "apps/report/json_fields.h"
 #include "apps/report/page.h"
 #include "runtime/error.h"
@@ -108,12 +108,11 @@ int TrainCommand::run() {
   Planned planned = planned_by(plan_flags, plan_file);
   crew_flags.threads = planned.setting.threads;
   if (planned.more_states != 0)
-    fmt::print(stderr,
-               "kerf: {} takes {} optimizer state than the plan was made for; its memory is proved "
-               "anew\n",
-               planned.optimizer == "sgd" ? format("--momentum {}", planned.momentum)
-                                          : "--optimizer " + planned.optimizer,
-               planned.more_states > 0 ? "more" : "less");
+    tell_notes(
+        {format("{} takes {} optimizer state than the plan was made for; its memory is proved anew",
+                planned.optimizer == "sgd" ? format("--momentum {}", planned.momentum)
+                                           : "--optimizer " + planned.optimizer,
+                planned.more_states > 0 ? "more" : "less")});
   const PlanSchedule found = fitting_schedule_of(plan_flags, planned);
   const schedmp::Schedule& schedule = found.schedule;
   note_drains(found);

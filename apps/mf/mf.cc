@@ -9,7 +9,6 @@
 #include "apps/mf/rank_ones.h"
 #include "apps/mf/travelling_blocks.h"
 #include "runtime/error.h"
-#include "runtime/time.h"
 
 namespace kerf::apps {
 
@@ -23,11 +22,15 @@ std::string absolute_or_none(const std::string& file) {
 
 }  // namespace
 
-Mf::Mf(const MfOptions& options, int workers, Observer observer)
+Mf::Mf(const MfOptions& options, int workers)
     : options_(options),
       workers_(workers),
-      observer_(std::move(observer)),
-      blocks_(options.items, workers * options.blocks_per_worker, options.seed) {
+      blocks_(options.items, workers * options.blocks_per_worker, options.seed),
+      history_("iteration",
+               {{"objective", "objective", 8, Metric::Scale::kAboveLeast},
+                {"train_rmse", "train RMSE", 5},
+                {"test_rmse", "test RMSE", 5}},
+               {options.iterations, options.most_seconds}) {
   KERF_CHECK(options.rank >= 1 && options.lambda >= 0 && options.step > 0 &&
              options.iterations >= 1 && options.blocks_per_worker >= 1);
 }
@@ -82,7 +85,7 @@ MfTask Mf::turn(MfWork work) const {
 }
 
 MfTask Mf::next_turn() {
-  if (turns_ == 0) begin_ns_ = runtime::now_ns();
+  if (turns_ == 0) history_.begin();
   const bool steps = options_.algorithm == MfAlgorithm::kSgd;
   MfTask task = turn(steps ? MfWork::kSteps : MfWork::kMinima);
   task.step = options_.step / (1 + options_.decay * std::pow(static_cast<double>(turns_), 1.5));
@@ -138,8 +141,6 @@ void Mf::take_moments(const std::vector<Result>& results) {
   scale_ = deviation > 0 ? deviation : 1;
 }
 
-double Mf::seconds() const { return static_cast<double>(runtime::now_ns() - begin_ns_) * 1e-9; }
-
 void Mf::take_turn(const std::vector<Result>& results, bool last) {
   MfResult sum;
   for (const Result& each : results) {
@@ -148,31 +149,29 @@ void Mf::take_turn(const std::vector<Result>& results, bool last) {
     sum.test_errors += each.payload.test_errors;
     sum.tested += each.payload.tested;
   }
-  FitPoint point;
-  point.iterations = last ? turns_ : std::ssize(history_) + 1;
-  point.updates = point.iterations * moments_.count;
-  point.seconds = seconds();
-  point.objective = scale_ * (scale_ * sum.errors + options_.lambda * sum.squares);
-  point.train_rmse = scale_ * std::sqrt(sum.errors / static_cast<double>(moments_.count));
-  if (sum.tested > 0)
-    point.test_rmse = scale_ * std::sqrt(sum.test_errors / static_cast<double>(sum.tested));
-  if (!std::isfinite(point.objective))
+  const double objective = scale_ * (scale_ * sum.errors + options_.lambda * sum.squares);
+  const auto rmse = [&](double errors, int64_t count) {
+    return count > 0 ? std::optional(scale_ * std::sqrt(errors / static_cast<double>(count)))
+                     : std::nullopt;
+  };
+  if (!last) ++iterations_;
+  if (!std::isfinite(objective))
     throw Error(ErrorCode::kUsage,
                 format("it diverges: iteration {} has an objective of {}; take a smaller --step, "
                        "or more --decay",
-                       point.iterations, point.objective));
-  if (!last && phase_ == Phase::kTurns && ends_with(point)) phase_ = Phase::kErrors;
-  history_.push_back(point);
-  if (observer_) observer_(point);
+                       iterations_, objective));
+  if (!last && phase_ == Phase::kTurns && ends_with(objective)) phase_ = Phase::kErrors;
+  history_.add(iterations_, iterations_ * moments_.count,
+               {objective, rmse(sum.errors, moments_.count), rmse(sum.test_errors, sum.tested)});
 }
 
 // The turn that is under way meanwhile is still taken.
-bool Mf::ends_with(const FitPoint& point) {
-  if (!history_.empty()) {
-    const double before = history_.back().objective;
-    converged_ = before - point.objective < options_.tolerance * before;
+bool Mf::ends_with(double objective) {
+  if (!history_.points().empty()) {
+    const double before = *history_.points().back().values[kObjective];
+    converged_ = before - objective < options_.tolerance * before;
   }
-  return converged_ || (options_.most_seconds > 0 && point.seconds >= options_.most_seconds);
+  return converged_ || history_.limit_is_reached(iterations_);
 }
 
 void Mf::take_rows(const std::vector<Result>& results) {

@@ -24,14 +24,13 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "apps/mf/item_blocks.h"
 #include "apps/mf/mf_messages.h"
-#include "apps/report/fit.h"
+#include "apps/report/history.h"
 #include "ops/layout.h"
 #include "schedmp/program.h"
 
@@ -56,9 +55,10 @@ struct MfOptions {
 
 class Mf : public schedmp::SchedulerHalf<MfMessages> {
  public:
-  using Observer = std::function<void(const FitPoint&)>;
-  // `observer`, if any, is told of every iteration.
-  Mf(const MfOptions& options, int workers, Observer observer = {});
+  // Metrics of its history, which has a point for each iteration.
+  enum Metrics : uint8_t { kObjective, kTrainRmse, kTestRmse };
+
+  Mf(const MfOptions& options, int workers);
 
   std::string name() const override { return "mf"; }
   int depth() const override { return 2; }
@@ -74,7 +74,8 @@ class Mf : public schedmp::SchedulerHalf<MfMessages> {
   const std::vector<double>& items() const { return items_; }
   // Errors of kSgd are those that were met on the way, but for the last point, which is of the rows
   // as they are in the end.
-  const std::vector<FitPoint>& history() const { return history_; }
+  History& history() { return history_; }
+  const std::vector<HistoryPoint>& points() const { return history_.points(); }
   bool converged() const { return converged_; }
 
  private:
@@ -88,9 +89,8 @@ class Mf : public schedmp::SchedulerHalf<MfMessages> {
   void take_moments(const std::vector<Result>& results);
   void take_turn(const std::vector<Result>& results, bool last);
   void take_rows(const std::vector<Result>& results);
-  bool ends_with(const FitPoint& point);
+  bool ends_with(double objective);
   ops::Range users_of(int worker) const;
-  double seconds() const;
 
   // Where the rows go that a task of kRows asks for.
   struct Asked {
@@ -100,16 +100,15 @@ class Mf : public schedmp::SchedulerHalf<MfMessages> {
 
   MfOptions options_;
   int workers_;
-  Observer observer_;
   ItemBlocks blocks_;
   Phase phase_ = Phase::kMoments;  // of the next round
   std::vector<Phase> told_;        // of every round
   Moments moments_;
   double scale_ = 1;
-  int64_t turns_ = 0;     // told
-  int64_t begin_ns_ = 0;  // of the first turn
+  int64_t turns_ = 0;       // told
+  int64_t iterations_ = 0;  // behind us
   bool converged_ = false;
-  std::vector<FitPoint> history_;
+  History history_;  // from the first turn on
   std::vector<Asked> asked_;
   std::vector<double> users_, items_;
 };

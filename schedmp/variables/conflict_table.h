@@ -15,6 +15,11 @@ class SlotSet {
   void remove(size_t slot) { words_[slot / 64] &= ~bit(slot); }
   bool has(size_t slot) const { return (words_[slot / 64] & bit(slot)) != 0; }
   const std::vector<uint64_t>& words() const { return words_; }
+  // What a snapshot holds of it, of one that was made of the same arguments.
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(words_);
+  }
 
  private:
   static uint64_t bit(size_t slot) { return uint64_t{1} << (slot % 64); }
@@ -33,6 +38,11 @@ class ConflictTable {
   bool has(size_t slot, size_t other) const;
   // Whether it conflicts with any of these.
   bool meets(size_t slot, const SlotSet& others) const;
+  // What a snapshot holds of it, of one that was made of the same arguments.
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(rows_);
+  }
 
  private:
   size_t slots_;

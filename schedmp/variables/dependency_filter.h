@@ -70,10 +70,25 @@ class DependencyFilter {
   // not at all has 0 with all, itself too.
   void learn(const WantedBlock& asked, std::span<const double> correlations);
 
+  // What a snapshot holds of it with no set in flight, of one that was made of the same options.
+  template <class Archive>
+  void serialize(Archive& archive) {
+    std::vector<Candidate> waiting(waiting_.begin(), waiting_.end());
+    archive(conflicts_, slots_, used_slots_, waiting, sets_, blocks_);
+    waiting_.assign(waiting.begin(), waiting.end());
+    slot_of_.clear();
+    for (size_t slot = 0; slot < used_slots_; ++slot)
+      if (slots_[slot].state != State::kFree) slot_of_.emplace(slots_[slot].variable, slot);
+  }
+
  private:
   struct Candidate {
     int64_t variable = 0;
     int passed_over = 0;  // sets
+    template <class Archive>
+    void serialize(Archive& archive) {
+      archive(variable, passed_over);
+    }
   };
   enum class State : uint8_t { kFree, kAsked, kKnown };
   struct Slot {
@@ -81,6 +96,10 @@ class DependencyFilter {
     int64_t variable = 0;
     int64_t asked = 0;  // the block that asked for it
     int64_t used = 0;   // when it was last in flight, by the number of sets
+    template <class Archive>
+    void serialize(Archive& archive) {
+      archive(state, variable, asked, used);
+    }
   };
   std::optional<size_t> known(int64_t variable) const;
   bool has_slot(int64_t variable) const { return slot_of_.contains(variable); }

@@ -42,6 +42,11 @@ class PrioritySampler {
   void restart(std::span<const double> deltas);
 
   bool in_first_pass() const { return next_ < std::ssize(first_pass_); }
+  // What a snapshot holds of it, of one that was made of the same arguments.
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(draws_, first_pass_, next_, magnitudes_, drawn_);
+  }
 
  private:
   int64_t draw_by_priority();

@@ -27,6 +27,11 @@ class UniformSampler {
   void done(int64_t variable);
   // Of the order from which it draws now, from 0.
   int64_t pass() const { return pass_; }
+  // What a snapshot holds of it, of one that was made of the same arguments.
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(pass_, order_, next_, postponed_, under_way_);
+  }
 
  private:
   void take(int64_t variable, std::vector<int64_t>& set);

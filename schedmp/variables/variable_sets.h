@@ -60,6 +60,14 @@ class VariableSets {
   // By how much every variable would change now, as if it had been looked at; of no use to
   // kUniform.
   void restart(std::span<const double> deltas);
+  // What a snapshot holds of it with no round under way, of one that was made of the same options.
+  template <class Archive>
+  void serialize(Archive& archive) {
+    if (uniform_) archive(*uniform_);
+    if (priority_) archive(*priority_);
+    if (filter_) archive(*filter_);
+    archive(moves_);
+  }
 
  private:
   std::vector<int64_t> draw(int64_t most);

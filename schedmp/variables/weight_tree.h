@@ -33,12 +33,21 @@ class WeightTree {
   // other in a fixed order of the tree's own: a uniform share draws in proportion to the weights.
   // Never one that is absent or weighs nothing; empty where all do.
   std::optional<int64_t> at(double share, double floor) const;
+  // What a snapshot holds of it, of one that was made of the same arguments.
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(nodes_);
+  }
 
  private:
   struct Node {
     double sum = 0;
     int64_t count = 0;
     double weight(double floor) const { return sum + floor * static_cast<double>(count); }
+    template <class Archive>
+    void serialize(Archive& archive) {
+      archive(sum, count);
+    }
   };
   void put(int64_t leaf, const Node& node);
 

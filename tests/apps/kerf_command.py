@@ -17,7 +17,8 @@ import unittest
 KERF = os.path.abspath(os.environ.get("KERF", "build/release/bin/kerf"))
 # Sanitizers make everything slower; promises in seconds are kept by the release build.
 SLOW = float(os.environ.get("KERF_TEST_SLOWNESS", "1"))
-ERROR_LINE = re.compile(r"^kerf( worker)?: error: ")
+NAME = os.path.basename(KERF)
+ERROR_LINE = re.compile(rf"^{re.escape(NAME)}( worker)?: error: ")
 
 
 def run(*arguments, timeout=120, **more):
@@ -56,7 +57,7 @@ def processes_of(session):
 
 
 def workers_of(session):
-    return sorted(pid for pid, line in processes_of(session).items() if line.startswith("kerf worker"))
+    return sorted(pid for pid, line in processes_of(session).items() if line.startswith(f"{NAME} worker"))
 
 
 def wait_until(condition, seconds):

@@ -119,7 +119,7 @@ class Lasso(KerfTest):
                              (("--schedule", "cyclic"), ("--schedule", "sweeps")),
                              (("--max-seconds", -1), ("--max-seconds",)),
                              (("--threshold", 0.2, "--schedule", "uniform"), ("--threshold", "priority+filter")), (("--threshold", "nan", *sets), ("--threshold",)),
-                             (("--x", self.folder / "none.mtx"), ("none.mtx",)), (("--x", self.folder / "x.csv"), (".mtx",))):
+                             (("--x", self.folder / "none.mtx"), ("none.mtx",)), (("--x", self.folder / "x.txt"), (".mtx",))):
             with self.subTest(flags=flags):
                 given = {**dict(zip(self.common[1::2], self.common[2::2], strict=True)), **dict(zip(flags[::2], flags[1::2], strict=True))}
                 answer = run("lasso", *(each for pair in given.items() for each in pair))

@@ -10,7 +10,6 @@
 #include "apps/mf/item_blocks.h"
 #include "apps/mf/mf_messages.h"
 #include "apps/mf/rank_ones.h"
-#include "apps/report/fit.h"
 #include "tests/apps/rank_one_sums.h"
 
 namespace kerf::apps {
@@ -87,28 +86,6 @@ TEST(Moments, AddUp) {
   EXPECT_EQ(sum.count, 5);
   EXPECT_NEAR(sum.mean, moments_of(all).mean, 1e-9);
   EXPECT_NEAR(sum.squares, moments_of(all).squares, 1e-6);
-}
-
-TEST(FitProgress, FillsABarByIterations) {
-  std::string told;
-  Progress::Options options;
-  options.terminal = true;
-  options.write = [&](const std::string& text) { told += text; };
-  FitProgress progress(options, 12);
-  progress.tell({3, 300, 0.5, 9, 0.25, 0.5});
-  EXPECT_THAT(told, testing::HasSubstr("[======                  ] iteration 3 of 12"));
-  EXPECT_THAT(told, testing::HasSubstr("train 0.2500  test 0.5000"));
-  progress.finish();
-  EXPECT_EQ(told.back(), '\n');
-}
-
-TEST(FitTable, HasTheLastPoint) {
-  std::vector<FitPoint> points(40);
-  for (size_t i = 0; i < points.size(); ++i) points[i].iterations = static_cast<int64_t>(i);
-  const std::string text = fit_table(points, 3);
-  EXPECT_THAT(text, testing::HasSubstr("39"));
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4);
-  EXPECT_TRUE(to_json(points)[0]["test_rmse"].is_null());
 }
 
 }  // namespace

@@ -71,6 +71,13 @@ class MatrixFactorisation : public testing::Test {
     return program;
   }
 
+  static double value(const HistoryPoint& point, Mf::Metrics metric) {
+    return point.values[metric].value();
+  }
+  static double last(const Mf& program, Mf::Metrics metric) {
+    return value(program.points().back(), metric);
+  }
+
   double predicted(const Mf& program, int64_t user, int64_t item) const {
     double sum = program.mean();
     for (int64_t k = 0; k < options_.rank; ++k)
@@ -233,7 +240,7 @@ TEST_F(MatrixFactorisation, IsOneLoopBitForBit) {
         one.expect_equal(*program);
         if (one.ccd) continue;
         const double squares = one.scale * one.scale * one.errors;
-        const double rmse = program->history().rbegin()[1].train_rmse;
+        const double rmse = value(program->points().rbegin()[1], Mf::kTrainRmse);
         EXPECT_NEAR(rmse * rmse * static_cast<double>(ratings_.entries()), squares, 1e-9 * squares);
       }
 }
@@ -244,13 +251,13 @@ TEST_F(MatrixFactorisation, FindsWhatIsHidden) {
   options_.iterations = 60;
   for (const int workers : {1, 3}) {
     const auto program = fitted(workers);
-    const FitPoint& last = program->history().back();
-    EXPECT_LT(*program->history().front().test_rmse, 20);
-    EXPECT_LT(*last.test_rmse, 3) << "the ratings deviate by 14, the noise by 1";
-    EXPECT_NEAR(last.train_rmse, rmse_of(*program, ratings_), 1e-4);
-    EXPECT_NEAR(*last.test_rmse, rmse_of(*program, tests_), 1e-4);
-    EXPECT_EQ(last.iterations, 60);
-    EXPECT_EQ(program->history().size(), 61);
+    const HistoryPoint& last = program->points().back();
+    EXPECT_LT(value(program->points().front(), Mf::kTestRmse), 20);
+    EXPECT_LT(value(last, Mf::kTestRmse), 3) << "the ratings deviate by 14, the noise by 1";
+    EXPECT_NEAR(value(last, Mf::kTrainRmse), rmse_of(*program, ratings_), 1e-4);
+    EXPECT_NEAR(value(last, Mf::kTestRmse), rmse_of(*program, tests_), 1e-4);
+    EXPECT_EQ(last.rounds, 60);
+    EXPECT_EQ(program->points().size(), 61);
     EXPECT_EQ(last.updates, 60 * ratings_.entries());
   }
 }
@@ -259,12 +266,13 @@ TEST_F(MatrixFactorisation, NeverRisesByCoordinateDescent) {
   options_.algorithm = MfAlgorithm::kCcd;
   options_.iterations = 40;
   const auto program = fitted(3);
-  const auto& history = program->history();
-  for (size_t i = 1; i < history.size(); ++i)
-    EXPECT_LE(history[i].objective, history[i - 1].objective * (1 + 1e-6)) << i;
-  EXPECT_EQ(history.back().objective, history.rbegin()[1].objective);
-  EXPECT_LT(*history.back().test_rmse, 3);
-  EXPECT_NEAR(*history.back().test_rmse, rmse_of(*program, tests_), 1e-4);
+  const auto& points = program->points();
+  for (size_t i = 1; i < points.size(); ++i)
+    EXPECT_LE(value(points[i], Mf::kObjective), value(points[i - 1], Mf::kObjective) * (1 + 1e-6))
+        << i;
+  EXPECT_EQ(last(*program, Mf::kObjective), value(points.rbegin()[1], Mf::kObjective));
+  EXPECT_LT(last(*program, Mf::kTestRmse), 3);
+  EXPECT_NEAR(last(*program, Mf::kTestRmse), rmse_of(*program, tests_), 1e-4);
 }
 
 TEST_F(MatrixFactorisation, SaysItsObjective) {
@@ -277,27 +285,27 @@ TEST_F(MatrixFactorisation, SaysItsObjective) {
         expected += options_.lambda *
                     (std::pow(program->users()[static_cast<size_t>(user * options_.rank + k)], 2) +
                      std::pow(program->items()[static_cast<size_t>(item * options_.rank + k)], 2));
-  EXPECT_NEAR(program->history().back().objective, expected, 1e-5 * expected);
+  EXPECT_NEAR(last(*program, Mf::kObjective), expected, 1e-5 * expected);
 }
 
 // Ratings of another scale and origin are fitted as well, by the same steps.
 TEST_F(MatrixFactorisation, FitsAnyScale) {
   options_.iterations = 20;
   options_.lambda = 0;
-  const double expected = *fitted(2)->history().back().test_rmse;
+  const double expected = last(*fitted(2), Mf::kTestRmse);
   for (SparseColumns scaled : {ratings_, tests_}) {
     const bool test = scaled.entries() == tests_.entries();
     for (double& value : scaled.values) value = 1e6 + 1024 * value;
     write_matrix_market(folder_ / (test ? "test.mtx" : "ratings.mtx"), scaled);
   }
-  EXPECT_NEAR(*fitted(2)->history().back().test_rmse, 1024 * expected, 1024e-3 * expected);
+  EXPECT_NEAR(last(*fitted(2), Mf::kTestRmse), 1024 * expected, 1024e-3 * expected);
 }
 
 TEST_F(MatrixFactorisation, RepeatsItself) {
   const auto once = fitted(3), again = fitted(3);
   EXPECT_EQ(once->users(), again->users());
   EXPECT_EQ(once->items(), again->items());
-  EXPECT_EQ(once->history().back().objective, again->history().back().objective);
+  EXPECT_EQ(last(*once, Mf::kObjective), last(*again, Mf::kObjective));
   options_.seed = 2;
   EXPECT_NE(once->users(), fitted(3)->users());
 }
@@ -307,15 +315,15 @@ TEST_F(MatrixFactorisation, EndsWhereItGetsNoBetter) {
   options_.tolerance = 0.01;
   const auto program = fitted(2);
   EXPECT_TRUE(program->converged());
-  EXPECT_LT(program->history().size(), 100);
+  EXPECT_LT(program->points().size(), 100);
   options_.iterations = 3;
   EXPECT_FALSE(fitted(2)->converged());
-  EXPECT_EQ(fitted(2)->history().back().iterations, 3);
+  EXPECT_EQ(fitted(2)->points().back().rounds, 3);
 }
 
 TEST_F(MatrixFactorisation, NeedsNoTest) {
   options_.test.clear();
-  EXPECT_FALSE(fitted(2)->history().back().test_rmse);
+  EXPECT_FALSE(fitted(2)->points().back().values[Mf::kTestRmse]);
 }
 
 // Users and items that nobody rated keep what they began with.
@@ -331,7 +339,7 @@ TEST_F(MatrixFactorisation, TakesRatingsThatAreAllTheSame) {
   const auto program = fitted(3);
   EXPECT_EQ(program->mean(), 4.5);
   EXPECT_EQ(program->ratings(), 1);
-  EXPECT_TRUE(std::isfinite(program->history().back().objective));
+  EXPECT_TRUE(std::isfinite(last(*program, Mf::kObjective)));
 }
 
 TEST_F(MatrixFactorisation, EndsWithAdviceWhereItDiverges) {

@@ -81,7 +81,7 @@ class MatrixFactorisation(KerfTest):
                              (("--workers", 16), ("--workers", "1 and 15: 40 users and 30 items in 2 blocks")), (("--workers", 0), ("--workers",)),
                              (("--algorithm", "ccd", "--step", 0.1), ("--step", "of --algorithm sgd")), (("--algorithm", "als"), ("--algorithm", "ccd")),
                              (("--step", 50, "--decay", 0, "--iterations", 100), ("it diverges", "smaller --step")),
-                             (("--ratings", self.folder / "none.mtx"), ("none.mtx",)), (("--ratings", self.folder / "x.csv"), (".mtx",))):
+                             (("--ratings", self.folder / "none.mtx"), ("none.mtx",)), (("--ratings", self.folder / "x.txt"), (".mtx",))):
             with self.subTest(flags=flags):
                 given = {**dict(zip(self.common[1::2], self.common[2::2], strict=True)), **dict(zip(flags[::2], flags[1::2], strict=True))}
                 answer = run("mf", *(each for pair in given.items() for each in pair))

@@ -7,9 +7,11 @@
 #include <cstring>
 #include <random>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "apps/data/sparse_columns.h"
+#include "runtime/format.h"
 
 namespace kerf::tests {
 
@@ -54,6 +56,32 @@ inline apps::SparseColumns stacked(std::span<const apps::SparseColumns> parts) {
     whole.begins.push_back(whole.entries());
   }
   return whole;
+}
+
+inline apps::SparseColumns without_zeros(const apps::SparseColumns& matrix) {
+  apps::SparseColumns kept{matrix.rows, matrix.columns, {0}, {}, {}};
+  for (int64_t j = 0; j < matrix.columns; ++j) {
+    for (size_t i = 0; i < matrix.rows_of(j).size(); ++i)
+      if (matrix.values_of(j)[i] != 0) {
+        kept.row.push_back(matrix.rows_of(j)[i]);
+        kept.values.push_back(matrix.values_of(j)[i]);
+      }
+    kept.begins.push_back(kept.entries());
+  }
+  return kept;
+}
+
+// Line by line, with commas between the numbers.
+inline std::string table_of(const apps::SparseColumns& matrix) {
+  std::vector<std::vector<double>> lines(static_cast<size_t>(matrix.rows),
+                                         std::vector<double>(static_cast<size_t>(matrix.columns)));
+  for (int64_t j = 0; j < matrix.columns; ++j)
+    for (size_t i = 0; i < matrix.rows_of(j).size(); ++i)
+      lines[static_cast<size_t>(matrix.rows_of(j)[i])][static_cast<size_t>(j)] =
+          matrix.values_of(j)[i];
+  std::string text;
+  for (const std::vector<double>& line : lines) text += format("{}\n", fmt::join(line, ","));
+  return text;
 }
 
 // `count` ascending cuts of [0, rows], its ends among them.

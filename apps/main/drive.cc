@@ -1,4 +1,4 @@
-#include "apps/kerf/drive.h"
+#include "apps/main/drive.h"
 
 #include <unistd.h>
 
@@ -20,14 +20,13 @@ Progress::Options progress_on_stderr() {
   return options;
 }
 
-Driven drive(schedmp::EncodedProgram& program, const CrewFlags& flags, const DriveOptions& options,
-             ProgressBar& progress) {
+Driven drive(schedmp::EncodedProgram& program, const CrewFlags& flags, const CrewNeeds& needs,
+             ProgressBar& progress, const schedmp::LoopOptions& options) {
   Driven driven;
   const Interrupts interrupts;
-  const auto crew =
-      assemble_crew(flags, options.workers, interrupts, options.longest_action_seconds);
+  const auto crew = assemble_crew(flags, needs, interrupts);
   try {
-    driven.loop = schedmp::run(program, *crew);
+    driven.loop = schedmp::run(program, *crew, options);
   } catch (const Error&) {
     progress.abandon();
     throw;

@@ -1,8 +1,8 @@
-#include "apps/kerf/device_list.h"
+#include "apps/main/device_list.h"
 
 #include <algorithm>
 
-#include "apps/kerf/flag_values.h"
+#include "apps/main/flag_values.h"
 
 namespace kerf::apps {
 

@@ -1,4 +1,4 @@
-#include "apps/kerf/flag_values.h"
+#include "apps/main/flag_values.h"
 
 #include <algorithm>
 #include <cctype>
@@ -57,6 +57,15 @@ CLI::Validator parsed_by(const std::function<void(const std::string&)>& parse) {
     }
   };
   return {check, ""};
+}
+
+bool can_hold_file(const std::filesystem::path& file) {
+  std::error_code absent;
+  return std::filesystem::is_directory(file.has_parent_path() ? file.parent_path() : ".", absent);
+}
+
+void add_seed_flag(CLI::App& command, uint64_t& seed, const std::string& help) {
+  command.add_option("--seed", seed, help)->check(whole_number<uint64_t>())->capture_default_str();
 }
 
 void refuse_empty_values(CLI::App& app) {

@@ -1,4 +1,4 @@
-#include "apps/kerf/answer.h"
+#include "apps/main/answer.h"
 
 #include <unistd.h>
 
@@ -6,6 +6,7 @@
 
 #include "apps/report/terminal.h"
 #include "runtime/format.h"
+#include "runtime/process.h"
 
 namespace kerf::apps {
 
@@ -22,7 +23,8 @@ void answer(bool json, const std::function<Json()>& for_programs,
 }
 
 void tell_notes(const std::vector<std::string>& notes) {
-  for (const std::string& note : notes) fmt::print(stderr, "kerf: note: {}\n", printable(note));
+  for (const std::string& note : notes)
+    fmt::print(stderr, "{}: note: {}\n", runtime::program_name(), printable(note));
 }
 
 }  // namespace kerf::apps

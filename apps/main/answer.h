@@ -17,7 +17,7 @@ void add_json_flag(CLI::App& command, bool& json);
 void answer(bool json, const std::function<Json()>& for_programs,
             const std::function<std::string(bool colour)>& for_people);
 
-// "kerf: note: ..." a line.
+// "kerf: note: ..." a line, with the name of the executable.
 void tell_notes(const std::vector<std::string>& notes);
 
 }  // namespace kerf::apps

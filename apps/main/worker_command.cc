@@ -1,4 +1,4 @@
-// kerf worker: joins a run, computes its part, and leaves.
+// The command worker: joins a run, computes its part, and leaves.
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,10 +14,9 @@
 #include <stop_token>
 #include <thread>
 
-#include "apps/kerf/commands.h"
-#include "apps/kerf/device_list.h"
-#include "apps/kerf/flag_values.h"
-#include "apps/programs.h"
+#include "apps/main/command.h"
+#include "apps/main/device_list.h"
+#include "apps/main/flag_values.h"
 #include "apps/report/terminal.h"
 #include "runtime/process.h"
 #include "schedmp/scheduler.h"
@@ -72,7 +71,7 @@ std::jthread tell_if_alone(const std::string& address) {
     sleep.wait_for(lock, stop, kPatience, [] { return false; });
     if (stop.stop_requested() || somebody_listens(port)) return;
     const std::string told = printable(format("nobody listens at {} yet; waiting", address));
-    std::fprintf(stderr, "kerf worker: %s\n", told.c_str());
+    std::fprintf(stderr, "%s worker: %s\n", runtime::program_name().c_str(), told.c_str());
   });
 }
 
@@ -82,7 +81,7 @@ struct WorkerCommand {
 
   int run() const {
     require(!options.scheduler.empty(), "--connect", "a worker needs the scheduler's address");
-    runtime::set_process_title(process->argc, process->argv, "kerf worker");
+    runtime::set_process_title(process->argc, process->argv, runtime::program_name() + " worker");
     const std::jthread teller = tell_if_alone(options.scheduler);
     runtime::WorkerOptions mine = options;
     const std::vector<std::string> devices = device_list(options.device);
@@ -90,17 +89,17 @@ struct WorkerCommand {
             format("a worker computes on one of {}; say which, or give --index",
                    fmt::join(devices, ", ")));
     mine.device = devices[static_cast<size_t>(std::max(options.index, 0)) % devices.size()];
-    return schedmp::serve(mine, program_factories());
+    return schedmp::serve(mine, process->programs);
   }
 };
 
 }  // namespace
 
 void add_worker_command(CLI::App& app, Chosen& chosen) {
-  CLI::App* command =
-      app.add_subcommand("worker",
-                         "Joins a run that kerf train, eval, infer, profile or run began with "
-                         "--listen ADDRESS, and computes its part.");
+  CLI::App* command = app.add_subcommand(
+      "worker",
+      "Joins a run that another command began with --listen ADDRESS, and computes "
+      "its part.");
   auto state = std::make_shared<WorkerCommand>();
   state->process = &chosen;
   command

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -58,6 +59,11 @@ CLI::Validator whole_number() {
   };
   return {check, ""};
 }
+
+// Whether there is a folder that a file to be written goes into.
+bool can_hold_file(const std::filesystem::path& file);
+
+void add_seed_flag(CLI::App& command, uint64_t& seed, const std::string& help);
 
 // What `parse` takes; its refusal, an Error, becomes the flag's.
 CLI::Validator parsed_by(const std::function<void(const std::string&)>& parse);

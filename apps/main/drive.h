@@ -4,16 +4,11 @@
 
 #include <vector>
 
-#include "apps/kerf/crew_flags.h"
+#include "apps/main/crew_flags.h"
 #include "apps/report/progress.h"
 #include "schedmp/scheduler.h"
 
 namespace kerf::apps {
-
-struct DriveOptions {
-  int workers = 1;
-  double longest_action_seconds = 0;  // as predicted; 0: unknown
-};
 
 struct Driven {
   schedmp::LoopReport loop;
@@ -26,13 +21,13 @@ Progress::Options progress_on_stderr();
 
 // The program tells `progress` of its rounds. Throws what ended the run; workers are gone when it
 // returns or throws.
-Driven drive(schedmp::EncodedProgram& program, const CrewFlags& flags, const DriveOptions& options,
-             ProgressBar& progress);
+Driven drive(schedmp::EncodedProgram& program, const CrewFlags& flags, const CrewNeeds& needs,
+             ProgressBar& progress, const schedmp::LoopOptions& options = {});
 template <class Messages>
 Driven drive(schedmp::SchedulerHalf<Messages>& program, const CrewFlags& flags,
-             const DriveOptions& options, ProgressBar& progress) {
+             const CrewNeeds& needs, ProgressBar& progress) {
   schedmp::Encoded<Messages> encoded(program);
-  return drive(encoded, flags, options, progress);
+  return drive(encoded, flags, needs, progress);
 }
 
 }  // namespace kerf::apps

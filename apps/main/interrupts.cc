@@ -1,4 +1,4 @@
-#include "apps/kerf/interrupts.h"
+#include "apps/main/interrupts.h"
 
 #include <unistd.h>
 
@@ -19,7 +19,7 @@ static_assert(std::atomic<runtime::Interrupt*>::is_always_lock_free);
 extern "C" void on_signal(int /*signal*/) {
   runtime::Interrupt* request = request_of_this_run.load();
   if (request != nullptr && !request->raised()) return request->raise();
-  constexpr std::string_view kText = "kerf: error: interrupted twice\n";
+  constexpr std::string_view kText = "error: interrupted twice\n";
   const ssize_t written = ::write(STDERR_FILENO, kText.data(), kText.size());
   static_cast<void>(written);
   ::_exit(exit_code(ErrorCode::kInterrupted));

@@ -1,4 +1,4 @@
-// How the workers of a run are started and reached: flags of train, eval, infer, profile and run.
+// How the workers of a run are started and reached: flags of every command that runs something.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,9 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "apps/kerf/interrupts.h"
+#include "apps/main/interrupts.h"
 #include "partitioner/plan.h"
 #include "runtime/crew.h"
+#include "schedmp/program.h"
 
 namespace kerf::apps {
 
@@ -41,11 +42,18 @@ void add_threads_flag(CLI::App& command, CrewFlags& flags);
 void check_host_memory(const CrewFlags& flags, const std::vector<double>& bytes,
                        const std::string& way_out);
 
+// What a run needs of its workers.
+struct CrewNeeds {
+  int workers = 1;
+  schedmp::ProgramFactories programs;  // that they can run
+  // As predicted; 0: unknown. A worker may compute for ten times as long (at least 30 s) before it
+  // counts as stuck.
+  double longest_action_seconds = 0;
+};
+
 // Starts processes, so it comes before anything that has ZeroMQ in it; with --listen it waits for
-// workers and says so on the standard error output. A worker may compute for ten times as long as
-// the longest action is predicted to take (at least 30 s) before it counts as stuck. Throws Error.
-std::unique_ptr<runtime::Crew> assemble_crew(const CrewFlags& flags, int workers,
-                                             const Interrupts& interrupts,
-                                             double longest_action_seconds = 0);
+// workers and says so on the standard error output. Throws Error.
+std::unique_ptr<runtime::Crew> assemble_crew(const CrewFlags& flags, const CrewNeeds& needs,
+                                             const Interrupts& interrupts);
 
 }  // namespace kerf::apps

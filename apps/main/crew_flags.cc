@@ -1,13 +1,12 @@
-#include "apps/kerf/crew_flags.h"
+#include "apps/main/crew_flags.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 
-#include "apps/kerf/device_list.h"
-#include "apps/kerf/flag_values.h"
-#include "apps/programs.h"
+#include "apps/main/device_list.h"
+#include "apps/main/flag_values.h"
 #include "partitioner/request.h"
 #include "runtime/device.h"
 #include "runtime/error.h"
@@ -20,25 +19,26 @@ namespace {
 
 constexpr double kMostPatience = 24 * 3600.0;  // seconds
 
-runtime::CrewOptions crew_options(const CrewFlags& flags, int workers, const Interrupts& interrupts,
-                                  double longest_action_seconds) {
+runtime::CrewOptions crew_options(const CrewFlags& flags, const CrewNeeds& needs,
+                                  const Interrupts& interrupts) {
   check_range(flags.threads, "--threads", kMostThreads);
   require(
       flags.listen.empty() || !flags.device, "--device",
-      "it is of local workers, and with --listen there are none; give it to each that is started: "
-      "kerf worker --device");
+      format("it is of local workers, and with --listen there are none; give it to each that is "
+             "started: {} worker --device",
+             runtime::program_name()));
   runtime::CrewOptions options;
-  options.workers = workers;
+  options.workers = needs.workers;
   if (flags.transport) options.transport = runtime::parse_transport(*flags.transport);
   options.threads = flags.threads.value_or(1);
   options.devices = device_list(flags.device.value_or(kDefaultDevice));
   options.listen = flags.listen;
   options.worker_command = {runtime::program_path(), "worker"};
   options.identity = schedmp::identity();
-  options.handlers = schedmp::handlers_of(program_factories());
+  options.handlers = schedmp::handlers_of(needs.programs);
   options.interrupt = interrupts.request();
   const auto at_least = [&](std::chrono::milliseconds least, double times) {
-    const double patience = std::min(times * longest_action_seconds, kMostPatience);
+    const double patience = std::min(times * needs.longest_action_seconds, kMostPatience);
     return std::max(least,
                     std::chrono::milliseconds(static_cast<int64_t>(std::ceil(patience * 1e3))));
   };
@@ -73,7 +73,8 @@ void add_crew_flags(CLI::App& command, CrewFlags& flags) {
       ->type_name("DEVICE[,...]");
   command
       .add_option("--listen", flags.listen,
-                  "Wait here for `kerf worker --connect` instead of starting local workers")
+                  format("Wait here for `{} worker --connect` instead of starting local workers",
+                         runtime::program_name()))
       ->type_name("tcp://127.0.0.1:PORT");
 }
 
@@ -97,18 +98,17 @@ void check_host_memory(const CrewFlags& flags, const std::vector<double>& bytes,
                        human_bytes(capacity), way_out));
 }
 
-std::unique_ptr<runtime::Crew> assemble_crew(const CrewFlags& flags, int workers,
-                                             const Interrupts& interrupts,
-                                             double longest_action_seconds) {
+std::unique_ptr<runtime::Crew> assemble_crew(const CrewFlags& flags, const CrewNeeds& needs,
+                                             const Interrupts& interrupts) {
   const auto tell = [&](int here, const std::string& address) {
     if (flags.listen.empty()) return;
     if (here == 0)
-      fmt::print(stderr, "listening; start {} times: kerf worker --connect {}\n", workers, address);
+      fmt::print(stderr, "listening; start {} times: {} worker --connect {}\n", needs.workers,
+                 runtime::program_name(), address);
     else
-      fmt::print(stderr, "{} of {} workers are here\n", here, workers);
+      fmt::print(stderr, "{} of {} workers are here\n", here, needs.workers);
   };
-  return runtime::Crew::assemble(crew_options(flags, workers, interrupts, longest_action_seconds),
-                                 tell);
+  return runtime::Crew::assemble(crew_options(flags, needs, interrupts), tell);
 }
 
 }  // namespace kerf::apps

@@ -1,0 +1,115 @@
+#include "apps/main/program_run.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "apps/main/answer.h"
+#include "apps/main/flag_values.h"
+#include "apps/report/history_picture.h"
+#include "runtime/file.h"
+#include "runtime/trace.h"
+
+namespace kerf::apps {
+
+namespace {
+
+constexpr double kSnapshotSeconds = 60;
+
+}  // namespace
+
+void ProgramRun::add_flags(CLI::App& command, const std::string& divided) {
+  command
+      .add_option("--workers", workers_, format("{} are divided over them (default 2)", divided))
+      ->check(whole_number<int>())
+      ->type_name("N");
+  command.add_option("--max-seconds", most_seconds_, "Stop after so long; 0: never")
+      ->capture_default_str();
+  command.add_option("--picture", picture_, "Draw here how it went over time")
+      ->type_name("FILE.svg");
+  command.add_option("--trace", trace_, "Write here what everybody did when, for Perfetto")
+      ->type_name("FILE.json");
+  add_snapshot_flags(command);
+  add_crew_flags(command, crew_flags_);
+  add_json_flag(command, json_);
+}
+
+void ProgramRun::add_snapshot_flags(CLI::App& command) {
+  CLI::Option* folder = command.add_option("--snapshot", snapshot_,
+                                           "Keep a snapshot here, from which --resume goes on");
+  folder->type_name("FOLDER");
+  command
+      .add_option("--snapshot-rounds", snapshot_rounds_,
+                  "One before each round that this divides: the same whenever the run is repeated")
+      ->check(whole_number<int64_t>())
+      ->type_name("N")
+      ->needs(folder);
+  command
+      .add_option("--snapshot-seconds", snapshot_seconds_,
+                  format("One so long after the one before (default {}, or by rounds alone where "
+                         "--snapshot-rounds is given)",
+                         kSnapshotSeconds))
+      ->needs(folder);
+  command
+      .add_option("--resume", resume_,
+                  "Go on from the snapshot in this folder, of a run of the same data, flags and "
+                  "workers")
+      ->type_name("FOLDER");
+}
+
+schedmp::SnapshotOptions ProgramRun::snapshots() const {
+  return {.folder = snapshot_,
+          .every_rounds = snapshot_rounds_.value_or(0),
+          .every_seconds = snapshot_seconds_.value_or(snapshot_rounds_ ? 0 : kSnapshotSeconds),
+          .resume = resume_};
+}
+
+void ProgramRun::check() const {
+  require(most_seconds_ >= 0, "--max-seconds", format("{} is not 0 or more", most_seconds_));
+  require(!snapshot_rounds_ || *snapshot_rounds_ >= 1, "--snapshot-rounds", "it is not at least 1");
+  require(!snapshot_seconds_ || *snapshot_seconds_ > 0, "--snapshot-seconds", "it is not above 0");
+  require(resume_.empty() || std::filesystem::is_directory(resume_), "--resume",
+          format("there is no folder {}", resume_));
+  require(trace_.empty() || can_hold_file(trace_), "--trace",
+          format("there is no folder for {}", trace_));
+  require(picture_.empty() || can_hold_file(picture_), "--picture",
+          format("there is no folder for {}", picture_));
+}
+
+int ProgramRun::workers(int64_t parts, const std::string& what) const {
+  const int64_t most = std::min<int64_t>(kMostWorkers, parts);
+  const int64_t given = workers_.value_or(std::clamp<int64_t>(most, 1, 2));
+  require(given >= 1 && given <= most, "--workers",
+          format("{} is not within 1 and {}: {} are divided over them", given, most, what));
+  return static_cast<int>(given);
+}
+
+schedmp::LoopReport ProgramRun::drive(schedmp::EncodedProgram& program, int workers,
+                                      const Shown& shown, schedmp::ProgramTrace& trace) const {
+  HistoryProgress progress(progress_on_stderr(), shown.history, shown.part);
+  shown.history.observe([&](const HistoryPoint& point) { progress.tell(point); });
+  const Driven driven =
+      apps::drive(program, crew_flags_, {.workers = workers, .programs = programs_}, progress,
+                  {.snapshots = snapshots()});
+  shown.history.observe({});
+  if (trace_.empty()) return driven.loop;
+  runtime::write_chrome_trace(trace_, trace.take(driven.crew));
+  if (trace.lost() > 0)
+    tell_notes(
+        {format("the trace lacks {}, for which it had no room", plural(trace.lost(), "span"))});
+  return driven.loop;
+}
+
+void ProgramRun::answer(const History& history, const std::string& title, const Json& members,
+                        const std::string& line) const {
+  if (!picture_.empty()) runtime::write_file_atomic(picture_, draw_history(history, title));
+  apps::answer(
+      json_,
+      [&] {
+        Json all = members;
+        all["history"] = history.json();
+        return all;
+      },
+      [&](bool) { return history.table() + "\n" + line + "\n"; });
+}
+
+}  // namespace kerf::apps

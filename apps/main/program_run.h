@@ -1,0 +1,72 @@
+// What the commands of all programs have in common: how many workers there are, how they are
+// started and reached, when to stop, what to show; and the run itself.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "apps/main/crew_flags.h"
+#include "apps/main/drive.h"
+#include "apps/report/history.h"
+#include "runtime/json.h"
+#include "schedmp/encoded_program.h"
+#include "schedmp/program.h"
+#include "schedmp/scheduler.h"
+
+namespace kerf::apps {
+
+class ProgramRun {
+ public:
+  // `programs` outlive this.
+  explicit ProgramRun(const schedmp::ProgramFactories& programs) : programs_(programs) {}
+
+  // `divided` is what the workers share out among them, for the help: "Rows".
+  void add_flags(CLI::App& command, const std::string& divided);
+  // What was given, before anything is read. Throws Error{kUsage} that names the flag.
+  void check() const;
+
+  // How many workers there are: as was given, else two, or one where there is no more to divide.
+  // Throws Error{kUsage} where more were given than `parts`, which `what` says ("rows of x.mtx").
+  int workers(int64_t parts, const std::string& what) const;
+  // --max-seconds; 0: no limit.
+  double most_seconds() const { return most_seconds_; }
+
+  // Runs the program, which tells `history`, to its end, with a bar; keeps the snapshots and writes
+  // the trace that were asked for. Throws what ended it otherwise.
+  template <class Messages>
+  schedmp::LoopReport drive(schedmp::SchedulerHalf<Messages>& program, int workers,
+                            History& history, HistoryProgress::Part part = {}) {
+    schedmp::ProgramTrace trace;
+    schedmp::Encoded<Messages> encoded(program, trace_.empty() ? nullptr : &trace);
+    return drive(encoded, workers, {history, std::move(part)}, trace);
+  }
+
+  // The picture, where it was asked for, and on the standard output a table of the history and
+  // `line`, or by --json `members` and the history.
+  void answer(const History& history, const std::string& title, const Json& members,
+              const std::string& line) const;
+
+ private:
+  struct Shown {
+    History& history;
+    HistoryProgress::Part part;
+  };
+  void add_snapshot_flags(CLI::App& command);
+  schedmp::SnapshotOptions snapshots() const;
+  schedmp::LoopReport drive(schedmp::EncodedProgram& program, int workers, const Shown& shown,
+                            schedmp::ProgramTrace& trace) const;
+
+  const schedmp::ProgramFactories& programs_;
+  CrewFlags crew_flags_;
+  std::optional<int> workers_;
+  double most_seconds_ = 0;
+  std::string picture_, trace_;
+  std::string snapshot_, resume_;  // folders
+  std::optional<int64_t> snapshot_rounds_;
+  std::optional<double> snapshot_seconds_;
+  bool json_ = false;
+};
+
+}  // namespace kerf::apps

@@ -1,0 +1,142 @@
+#include "schedmp/snapshots.h"
+
+#include <system_error>
+
+#include "runtime/error.h"
+#include "runtime/file.h"
+#include "runtime/json.h"
+#include "schedmp/snapshot_part.h"
+
+namespace kerf::schedmp {
+
+namespace {
+
+constexpr const char* kManifest = "snapshot.json";
+constexpr int kVersion = 1;
+
+std::string round_name(int64_t round) { return kerf::format("round-{}", round); }
+
+std::string part_name(size_t worker) { return kerf::format("worker-{}", worker); }
+
+Json json_of(const SnapshotPart& part) {
+  return {{"bytes", part.bytes}, {"crc32c", part.checksum}};
+}
+
+SnapshotPart part_of(const Json& parts, const std::string& name, const std::string& where) {
+  const Json& part = json_at(parts, name, where);
+  return {json_int(part, "bytes", where), static_cast<uint32_t>(json_int(part, "crc32c", where))};
+}
+
+// Rounds that no manifest names any more. What cannot be removed is left.
+void remove_others(const std::filesystem::path& folder, const std::string& kept) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("round-") && name != kept)
+      std::filesystem::remove_all(entry.path(), ignored);
+  }
+}
+
+void make_folder(const std::filesystem::path& folder) {
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed)
+    throw Error(ErrorCode::kUnavailable,
+                kerf::format("it cannot become a folder for snapshots: {}", failed.message()),
+                folder.string());
+}
+
+}  // namespace
+
+Snapshots::Snapshots(SnapshotOptions options, EncodedProgram& program, runtime::Crew& crew,
+                     const std::vector<std::string>& jobs)
+    : options_(std::move(options)), program_(program), crew_(crew) {
+  std::string all;
+  for (const std::string& job : jobs) all += kerf::format("{} {}", job.size(), job);
+  job_ = runtime::crc32c(all);
+  if (options_.folder.empty()) return;
+  options_.folder = std::filesystem::absolute(options_.folder);
+  static_cast<void>(program_.snapshot());  // who keeps none says so before the run, not within
+}
+
+bool Snapshots::is_due(int64_t next_round) const {
+  if (options_.folder.empty() || next_round <= last_round_) return false;
+  const auto since = std::chrono::duration<double>(runtime::Clock::now() - last_).count();
+  return (options_.every_rounds > 0 && next_round % options_.every_rounds == 0) ||
+         (options_.every_seconds > 0 && since >= options_.every_seconds);
+}
+
+std::vector<std::string> Snapshots::ask(const std::vector<std::string>& requests) {
+  for (size_t worker = 0; worker < requests.size(); ++worker)
+    crew_.send(static_cast<int>(worker), {requests[worker]});
+  std::vector<std::string> answers(requests.size());
+  for (size_t missing = requests.size(); missing > 0;) {
+    const auto batch = crew_.next(runtime::after(std::chrono::seconds(1)));
+    if (!batch) continue;
+    answers[static_cast<size_t>(batch->worker)] = batch->results.at(0);
+    --missing;
+  }
+  return answers;
+}
+
+void Snapshots::take(int64_t next_round) {
+  const std::string name = round_name(next_round);
+  const std::filesystem::path folder = options_.folder / name;
+  make_folder(folder);
+  std::vector<std::string> requests;
+  for (size_t worker = 0; worker < crew_.workers().size(); ++worker)
+    requests.push_back(request_of(WorkerRequest::kSnapshot, (folder / part_name(worker)).string()));
+  Json parts{{"scheduler", json_of(write_part(folder / "scheduler", program_.snapshot()))}};
+  const std::vector<std::string> answers = ask(requests);
+  for (size_t worker = 0; worker < answers.size(); ++worker)
+    parts[part_name(worker)] = json_of(runtime::decode<SnapshotPart>(answers[worker]));
+  const Json manifest{{"kerf_snapshot", kVersion},
+                      {"program", program_.name()},
+                      {"round", next_round},
+                      {"workers", answers.size()},
+                      {"job", job_},
+                      {"parts", parts}};
+  runtime::write_file_atomic(options_.folder / kManifest, json_text(manifest, 2) + "\n");
+  remove_others(options_.folder, name);
+  last_round_ = next_round;
+  last_ = runtime::Clock::now();
+}
+
+int64_t Snapshots::resume() {
+  if (options_.resume.empty()) return 0;
+  const std::filesystem::path folder = std::filesystem::absolute(options_.resume);
+  const std::string where = (folder / kManifest).string();
+  const Json manifest = parse_json(runtime::read_file(where), where);
+  const auto refuse_unless = [&](bool fine, const std::string& what) {
+    if (!fine) throw Error(ErrorCode::kUsage, what, where);
+  };
+  refuse_unless(json_int(manifest, "kerf_snapshot", where) == kVersion,
+                "it is of another version of Kerf");
+  const std::string program = json_string(manifest, "program", where);
+  refuse_unless(program == program_.name(),
+                kerf::format("it is of the program {}, not {}", program, program_.name()));
+  const size_t workers = crew_.workers().size();
+  const int64_t count = json_int(manifest, "workers", where);
+  refuse_unless(count == static_cast<int64_t>(workers),
+                kerf::format("it is of {} workers, and this run has {}", count, workers));
+  refuse_unless(json_int(manifest, "job", where) == job_,
+                "its workers were told something else: other data, or other flags");
+  const int64_t round = json_int(manifest, "round", where);
+  refuse_unless(round > 0, "its round is not above 0");
+
+  const Json& parts = json_at(manifest, "parts", where);
+  const std::filesystem::path from = folder / round_name(round);
+  std::vector<std::string> requests;
+  for (size_t worker = 0; worker < workers; ++worker) {
+    const std::string name = part_name(worker);
+    requests.push_back(request_of(
+        WorkerRequest::kRestore,
+        runtime::encode(PlacedPart{(from / name).string(), part_of(parts, name, where)})));
+  }
+  program_.restore(read_part({(from / "scheduler").string(), part_of(parts, "scheduler", where)}));
+  ask(requests);
+  last_round_ = round;
+  return round;
+}
+
+}  // namespace kerf::schedmp

@@ -1,0 +1,75 @@
+// What the loop asks of a worker beside the program's own tasks: a byte before each.
+//
+//   kUpdate    a task of the program                             -> its result
+//   kTraced    the round, and a task                             -> the spans, and its result
+//   kSnapshot  a path: write what the worker's half holds there  -> a SnapshotPart
+//   kRestore   a PlacedPart: go on from what lies there           -> nothing
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/trace.h"
+#include "runtime/wire.h"
+
+namespace kerf::schedmp {
+
+enum class WorkerRequest : char {
+  kUpdate = 'u',
+  kTraced = 't',
+  kSnapshot = 's',
+  kRestore = 'r',
+};
+
+inline std::string request_of(WorkerRequest kind, std::string_view what) {
+  std::string request(1, static_cast<char>(kind));
+  request += what;
+  return request;
+}
+
+template <class Task>
+struct TracedTask {
+  int64_t round = 0;
+  Task task = {};
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(round, task);
+  }
+};
+
+template <class Result>
+struct TracedResult {
+  std::vector<runtime::Span> spans;  // by the worker's clock
+  Result result = {};
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(spans, result);
+  }
+};
+
+// A file of a snapshot.
+struct SnapshotPart {
+  int64_t bytes = 0;
+  uint32_t checksum = 0;  // CRC-32C
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(bytes, checksum);
+  }
+  bool operator==(const SnapshotPart&) const = default;
+};
+struct PlacedPart {
+  std::string file;
+  SnapshotPart part;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(file, part);
+  }
+};
+
+}  // namespace kerf::schedmp

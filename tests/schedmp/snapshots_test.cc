@@ -1,0 +1,212 @@
+// A program that ends somewhere goes on from its last snapshot to the same bits.
+#include "schedmp/snapshots.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "runtime/error.h"
+#include "runtime/file.h"
+#include "schedmp/scheduler.h"
+#include "tests/support/errors.h"
+#include "tests/support/inproc_crew.h"
+#include "tests/support/temporary_folder.h"
+
+namespace kerf::schedmp {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// By the error that `body` ends with.
+template <class Body>
+std::string told(const Body& body) {
+  const auto error = tests::error_of(body);
+  return error ? error->what() : "no error";
+}
+
+struct WalkMessages {
+  using Job = int64_t;  // a seed
+  using Task = int64_t;
+  using Result = int64_t;
+};
+
+constexpr int64_t kRounds = 30;
+
+// Each worker steps on from where it stands by what it is told, and is told what all have come to
+// so far: whoever forgets anything ends elsewhere.
+struct Walk : public SchedulerHalf<WalkMessages> {
+  Walk(int of_workers, int of_depth, int64_t of_seed = 7)
+      : workers(of_workers), declared(of_depth), seed(of_seed) {}
+  std::string name() const override { return "walk"; }
+  int depth() const override { return declared; }
+  int64_t job(int worker) override { return seed + worker; }
+  Decision schedule(int64_t round) override {
+    if (round == fails_at) throw Error(ErrorCode::kUnavailable, "the light went out");
+    if (round == kRounds) return Done{};
+    std::vector<Task> tasks;
+    for (int worker = 0; worker < workers; ++worker) tasks.push_back({worker, place + round});
+    return tasks;
+  }
+  void aggregate(int64_t /*round*/, std::vector<Result> results) override {
+    for (const Result& each : results) place = place * 31 + each.payload;
+  }
+  std::string snapshot() override { return runtime::encode(place); }
+  void restore(std::string_view snapshot) override { place = runtime::decode<int64_t>(snapshot); }
+
+  int workers, declared;
+  int64_t seed;
+  int64_t fails_at = -1;
+  int64_t place = 1;
+};
+
+struct WalkWorker : public WorkerHalf<WalkMessages> {
+  void start(runtime::Workplace& /*workplace*/, const int64_t& job) override { place = job; }
+  int64_t update(const int64_t& task) override { return place = place * 17 + task; }
+  std::string snapshot() override { return runtime::encode(place); }
+  void restore(std::string_view snapshot) override { place = runtime::decode<int64_t>(snapshot); }
+  int64_t place = 0;
+};
+
+// Its state cannot be had from the second snapshot on.
+struct ForgetfulWorker : public WalkWorker {
+  std::string snapshot() override {
+    if (++asked > 1) throw Error(ErrorCode::kUnavailable, "nothing comes to mind");
+    return WalkWorker::snapshot();
+  }
+  int asked = 0;
+};
+
+struct Hurry : public Walk {
+  using Walk::Walk;
+  std::string name() const override { return "hurry"; }
+  std::string snapshot() override { throw_no_snapshot(); }
+};
+
+class SnapshotsTest : public testing::Test {
+ protected:
+  template <class Program, class Worker = WalkWorker>
+  static LoopReport run(Program& program, const SnapshotOptions& options) {
+    const auto crew = tests::inproc_crew(program.workers, {{program.name(), worker_half<Worker>}});
+    const LoopReport report = schedmp::run(program, *crew, {.snapshots = options});
+    crew->stop();
+    return report;
+  }
+  SnapshotOptions kept(int64_t every = 4) const {
+    return {.folder = folder_ / "kept", .every_rounds = every};
+  }
+  // Ends in that round.
+  void interrupt(int64_t round, Walk program = Walk(2, 2)) const {
+    program.fails_at = round;
+    EXPECT_THAT(told([&] { run(program, kept()); }), HasSubstr("the light went out"));
+  }
+  std::vector<std::string> files() const {
+    std::vector<std::string> names;
+    for (const auto& each : std::filesystem::directory_iterator(folder_ / "kept"))
+      names.push_back(each.path().filename().string());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  std::string resume_error(Walk program) const {
+    return told([&] { run(program, {.resume = folder_ / "kept"}); });
+  }
+
+  tests::TemporaryFolder folder_;
+};
+
+TEST_F(SnapshotsTest, ARunThatGoesOnEndsWithTheSameBits) {
+  for (const int workers : {1, 3})
+    for (const int depth : {1, 2, 5}) {
+      Walk whole(workers, depth);
+      EXPECT_EQ(run(whole, kept()).rounds, kRounds);
+      for (const int64_t round : {5, 8, 9, 29}) {
+        interrupt(round, Walk(workers, depth));
+        Walk again(workers, depth);
+        SnapshotOptions options = kept();
+        options.resume = options.folder;
+        EXPECT_EQ(run(again, options).rounds, kRounds - round / 4 * 4);
+        EXPECT_EQ(again.place, whole.place)
+            << workers << " workers, depth " << depth << ", ended in round " << round;
+      }
+    }
+}
+
+TEST_F(SnapshotsTest, ThereIsOneAtATime) {
+  interrupt(15);
+  EXPECT_THAT(files(), ElementsAre("round-12", "snapshot.json"));
+}
+
+TEST_F(SnapshotsTest, BySecondsThereAreSome) {
+  Walk walk(2, 2);
+  run(walk, {.folder = folder_ / "kept", .every_seconds = 1e-9});
+  EXPECT_THAT(files(), ElementsAre("round-30", "snapshot.json"));
+}
+
+TEST_F(SnapshotsTest, OneThatCannotBeTakenLeavesTheOneBefore) {
+  Walk walk(2, 1);
+  EXPECT_THAT(told([&] { run<Walk, ForgetfulWorker>(walk, kept()); }),
+              HasSubstr("nothing comes to mind"));
+  Walk whole(2, 1), again(2, 1);
+  run(whole, {.folder = folder_ / "other", .every_rounds = 4});
+  EXPECT_EQ(run(again, {.folder = folder_ / "other", .every_rounds = 4, .resume = folder_ / "kept"})
+                .rounds,
+            kRounds - 4);
+  EXPECT_EQ(again.place, whole.place);
+}
+
+TEST_F(SnapshotsTest, AProgramThatKeepsNoneIsToldBeforeItRuns) {
+  Hurry hurry(1, 1);
+  hurry.fails_at = 0;
+  EXPECT_THAT(told([&] { run(hurry, kept()); }), HasSubstr("keeps no snapshots"));
+}
+
+// ---- what is refused
+
+TEST_F(SnapshotsTest, OfAnotherRunIsRefused) {
+  interrupt(9);
+  EXPECT_THAT(resume_error(Walk(3, 2)), HasSubstr("it is of 2 workers, and this run has 3"));
+  EXPECT_THAT(resume_error(Walk(2, 2, 8)), HasSubstr("told something else"));
+  Hurry hurry(2, 2);
+  EXPECT_THAT(told([&] { run(hurry, {.resume = folder_ / "kept"}); }),
+              AllOf(HasSubstr("snapshot.json"), HasSubstr("of the program walk, not hurry")));
+}
+
+TEST_F(SnapshotsTest, ThatWasChangedIsRefusedWithItsFile) {
+  interrupt(9);
+  for (const char* part : {"round-8/scheduler", "round-8/worker-1"}) {
+    const std::filesystem::path file = folder_ / "kept" / part;
+    const std::string bytes = runtime::read_file(file);
+    std::string changed = bytes;
+    changed[3] ^= 4;
+    for (const std::string& wrong : {changed, bytes + "x", std::string()}) {
+      runtime::write_file_atomic(file, wrong);
+      EXPECT_THAT(resume_error(Walk(2, 2)),
+                  AllOf(HasSubstr(part), HasSubstr("not what the snapshot's run wrote")));
+    }
+    std::filesystem::remove(file);
+    EXPECT_THAT(resume_error(Walk(2, 2)), HasSubstr(part));
+    runtime::write_file_atomic(file, bytes);
+  }
+  Walk again(2, 2);
+  EXPECT_EQ(run(again, {.resume = folder_ / "kept"}).rounds, kRounds - 8) << "as it was";
+}
+
+TEST_F(SnapshotsTest, AManifestThatIsNoneIsRefused) {
+  EXPECT_THAT(resume_error(Walk(2, 2)), HasSubstr("snapshot.json"));
+  interrupt(9);
+  const std::filesystem::path file = folder_ / "kept" / "snapshot.json";
+  const std::string text = runtime::read_file(file);
+  for (const std::string& wrong :
+       {std::string("{"), std::string("{}"), std::string("[]"),
+        std::string(text).replace(text.find("\"round\": 8"), 10, "\"round\": -8"),
+        std::string(text).replace(text.find("worker-1"), 8, "worker-9")}) {
+    runtime::write_file_atomic(file, wrong);
+    EXPECT_THAT(resume_error(Walk(2, 2)), HasSubstr("snapshot.json")) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace kerf::schedmp
