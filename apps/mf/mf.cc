@@ -7,8 +7,8 @@
 #include "apps/data/even_range.h"
 #include "apps/mf/factor_rows.h"
 #include "apps/mf/rank_ones.h"
-#include "apps/mf/travelling_blocks.h"
 #include "runtime/error.h"
+#include "schedmp/variables/travelling_blocks.h"
 
 namespace kerf::apps {
 
@@ -52,8 +52,9 @@ MfJob Mf::job(int worker) {
 }
 
 schedmp::LaneTable Mf::lanes(int workers) const {
-  return lanes_of_travelling_blocks(workers, blocks_.blocks(),
-                                    blocks_.largest() * (padded(options_.rank) + kNumbersOfSums));
+  const int64_t numbers = blocks_.largest() * (padded(options_.rank) + kNumbersOfSums);
+  return schedmp::lanes_of_travelling_blocks(workers, blocks_.blocks(),
+                                             numbers * static_cast<int64_t>(sizeof(float)));
 }
 
 Mf::Decision Mf::schedule(int64_t round) {

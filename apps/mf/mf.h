@@ -7,9 +7,9 @@
 // is made small: a row is held back in proportion to how often it is rated.
 //
 // Users are divided over the workers, with their ratings and rows. Items are divided into blocks
-// whose rows travel from worker to worker (travelling_blocks.h). An iteration is a turn: every
-// worker has every block once, and takes a step for each of its ratings of it. No two workers ever
-// have the same row, so that all is as if one did it alone, block by block.
+// whose rows travel from worker to worker (schedmp/variables/travelling_blocks.h). An iteration is
+// a turn: every worker has every block once, and takes a step for each of its ratings of it. No two
+// workers ever have the same row, so that all is as if one did it alone, block by block.
 //
 //   schedule   tells everybody to turn, and by which steps: step / (1 + decay t^1.5) (Yun et al.:
 //              "NOMAD", VLDB 2014); a turn is told while another is under way

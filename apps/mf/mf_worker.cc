@@ -53,9 +53,8 @@ void MfWorker::read_ratings(const MfJob& job) {
 }
 
 void MfWorker::draw_rows(runtime::Workplace& workplace, const MfJob& job) {
-  const auto row = [this](std::vector<float>& rows, int64_t number) {
-    return std::span(rows).subspan(static_cast<size_t>(number * stride_),
-                                   static_cast<size_t>(stride_));
+  const auto row = [this](std::span<float> rows, int64_t number) {
+    return rows.subspan(static_cast<size_t>(number * stride_), static_cast<size_t>(stride_));
   };
   users_.resize(user_counts_.size() * static_cast<size_t>(stride_));
   const bool zeros = algorithm_ == MfAlgorithm::kCcd;
@@ -116,7 +115,7 @@ MfResult MfWorker::turn(const MfTask& task) {
 }
 
 std::vector<float> MfWorker::rows_of(const MfTask& task) {
-  const std::vector<float>& rows = task.place < 0 ? users_ : blocks_->at_home(task.place);
+  const std::span<const float> rows = task.place < 0 ? users_ : blocks_->at_home(task.place);
   KERF_CHECK(task.first >= 0 && task.count >= 0 &&
              (task.first + task.count) * stride_ <= std::ssize(rows));
   std::vector<float> some;

@@ -10,8 +10,8 @@
 #include "apps/mf/mf_messages.h"
 #include "apps/mf/rank_ones.h"
 #include "apps/mf/rating_cells.h"
-#include "apps/mf/travelling_blocks.h"
 #include "schedmp/program.h"
+#include "schedmp/variables/travelling_blocks.h"
 
 namespace kerf::apps {
 
@@ -39,7 +39,7 @@ class MfWorker : public schedmp::WorkerHalf<MfMessages> {
   std::vector<int64_t> user_counts_;               // own ratings by user
   std::vector<std::vector<int64_t>> item_counts_;  // by block, by item
   std::vector<float> users_;                       // rows
-  std::optional<TravellingBlocks> blocks_;         // the items' rows
+  std::optional<ItemRows> blocks_;                 // the items' rows
   std::optional<RankOnes> rank_ones_;              // of kCcd
 };
 

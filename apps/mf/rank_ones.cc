@@ -93,7 +93,7 @@ RankOneSide RankOnes::items_side(std::span<float> block, int number) const {
   return {block.data() + number, stride_, sums, sums + rows, sums + 2 * rows};
 }
 
-void RankOnes::settle(const TravellingBlocks& blocks, int rotation, std::span<float> block,
+void RankOnes::settle(const ItemRows& blocks, int rotation, std::span<float> block,
                       std::vector<float>& users) {
   if (unsettled_ < 0) return;
   const RankOneSide items = items_side(block, unsettled_);
@@ -103,7 +103,7 @@ void RankOnes::settle(const TravellingBlocks& blocks, int rotation, std::span<fl
   if (rotation + 1 == blocks.blocks()) unsettled_ = -1;
 }
 
-void RankOnes::iterate(TravellingBlocks& blocks, float lambda, std::vector<float>& users,
+void RankOnes::iterate(ItemRows& blocks, float lambda, std::vector<float>& users,
                        runtime::Activity& activity) {
   for (int number = 0; number < rank_; ++number) {
     const RankOneSide own = users_side(users, number);

@@ -21,10 +21,12 @@
 #include <vector>
 
 #include "apps/mf/rating_cells.h"
-#include "apps/mf/travelling_blocks.h"
+#include "schedmp/variables/travelling_blocks.h"
 
 namespace kerf::apps {
 
+// The items' rows, block by block.
+using ItemRows = schedmp::TravellingBlocks<float>;
 // What travels with an item's row: three numbers.
 inline constexpr int kNumbersOfSums = 3;
 
@@ -55,11 +57,11 @@ class RankOnes {
 
   // Once for every number: so many times two turns. The sums of the last travel on with the blocks,
   // until settle().
-  void iterate(TravellingBlocks& blocks, float lambda, std::vector<float>& users,
+  void iterate(ItemRows& blocks, float lambda, std::vector<float>& users,
                runtime::Activity& activity);
   // What is to be done with a block that was taken, before anything else, in the turn's rotation of
   // this number.
-  void settle(const TravellingBlocks& blocks, int rotation, std::span<float> block,
+  void settle(const ItemRows& blocks, int rotation, std::span<float> block,
               std::vector<float>& users);
 
  private:
