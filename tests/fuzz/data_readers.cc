@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "apps/data/array_rows.h"
+#include "apps/data/corpus.h"
 #include "apps/data/csc_arrays.h"
 #include "apps/data/idx_folder.h"
 #include "apps/data/inflated_bytes.h"
@@ -145,5 +146,11 @@ void read_csc(const std::string& bytes) {
 void read_dense_array(const std::string& bytes) { apps::read_column_array(bytes_in_memory(bytes)); }
 
 void read_labelled_rows(const std::string& bytes) { apps::read_libsvm(*bytes_in_memory(bytes)); }
+
+void read_documents_of_words(const std::string& bytes) {
+  const auto file = bytes_in_memory(bytes);
+  const auto words = std::ssize(apps::count_tokens(*file).of_words);
+  if (words > 0) apps::read_documents(*file, words, {0, INT64_MAX});
+}
 
 }  // namespace kerf::tests

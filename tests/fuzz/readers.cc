@@ -224,6 +224,7 @@ const std::vector<Reader>& readers() {
       // A million columns are free, and sixteen for each byte, each of two numbers.
       {"matrix", read_matrix_text, 32 * kMiB, 512},
       {"libsvm", read_labelled_rows, 32 * kMiB, 512},
+      {"corpus", read_documents_of_words, 64 * kMiB, 1024},
       {"csc", read_csc, 8 * kMiB, kInflated},
       {"column", read_dense_array, kMiB, 64},
       // Constants that are computed are the most of it, each bounded.

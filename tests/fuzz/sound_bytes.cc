@@ -246,6 +246,7 @@ std::map<std::string, std::string> sound_bytes(const std::string& reader) {
   if (reader == "words") return {{"lines", "the cat sat\non the mat"}};
   if (reader == "matrix") return matrix_texts();
   if (reader == "libsvm") return {{"rows", "+1 1:0.5 7:-2 # one\n-1\n0.5 2:1e-3 3:4\n"}};
+  if (reader == "corpus") return {{"documents", "0:2 17:1 3:1\n\n4:12 0:1\n"}};
   if (reader == "csc") return csc_archives();
   if (reader == "column")
     return {{"wide", npy_bytes_of(ops::DType::kFloat64, {3}, std::vector<double>{1, -2, 3})},
