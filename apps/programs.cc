@@ -4,6 +4,7 @@
 #include "apps/data/given_inputs.h"
 #include "apps/lasso/lasso_set_worker.h"
 #include "apps/lasso/lasso_sweep_worker.h"
+#include "apps/lda/lda_worker.h"
 #include "apps/least_squares/least_squares.h"
 #include "apps/mf/mf_worker.h"
 #include "apps/models.h"
@@ -26,6 +27,7 @@ schedmp::ProgramFactories program_factories() {
           {"least-squares", schedmp::worker_half<LeastSquaresWorker>},
           {"lasso-sets", schedmp::worker_half<LassoSetWorker>},
           {"lasso-sweeps", schedmp::worker_half<LassoSweepWorker>},
+          {"lda", schedmp::worker_half<LdaWorker>},
           {"mf", schedmp::worker_half<MfWorker>}};
 }
 

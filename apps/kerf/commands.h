@@ -13,6 +13,7 @@ void add_eval_command(CLI::App& app, Chosen& chosen);
 void add_export_command(CLI::App& app, Chosen& chosen);
 void add_infer_command(CLI::App& app, Chosen& chosen);
 void add_lasso_command(CLI::App& app, Chosen& chosen);
+void add_lda_command(CLI::App& app, Chosen& chosen);
 void add_mf_command(CLI::App& app, Chosen& chosen);
 void add_run_command(CLI::App& app, Chosen& chosen);
 void add_report_command(CLI::App& app, Chosen& chosen);

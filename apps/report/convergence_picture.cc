@@ -41,7 +41,7 @@ class ConvergencePlot {
     svg_.text({16, 48}, "subtitle", "start", "over seconds, by powers of ten");
     draw_axes();
     draw_line(objectives_, kOfObjective, 0, "objective, above the least");
-    draw_line(gaps_, kOfGap, 1, "duality gap");
+    if (!gaps_.empty()) draw_line(gaps_, kOfGap, 1, "duality gap");
     return svg_.finish(kCorner.x + kWide + 260, kCorner.y + kHigh + 40, title);
   }
 

@@ -1,0 +1,177 @@
+#include "apps/lda/lda.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <numeric>
+
+#include "apps/lda/lda_worker.h"
+#include "runtime/error.h"
+#include "runtime/time.h"
+#include "schedmp/variables/travelling_blocks.h"
+
+namespace kerf::apps {
+
+namespace {
+
+constexpr int64_t kMostCountsTold = 60'000;  // in a message
+
+}  // namespace
+
+std::vector<ops::Range> divided_documents(const std::vector<int64_t>& tokens, int workers) {
+  const auto documents = std::ssize(tokens);
+  KERF_CHECK(workers >= 1 && documents >= workers, "{} documents over {} workers", documents,
+             workers);
+  const int64_t all = std::accumulate(tokens.begin(), tokens.end(), int64_t{0});
+  std::vector<ops::Range> ranges;
+  int64_t end = 0, behind = 0;
+  for (int worker = 0; worker < workers; ++worker) {
+    const int64_t begin = end;
+    const int64_t last = documents - (workers - 1 - worker);  // others need one each
+    const int64_t enough = all * (worker + 1) / workers;
+    while (end < last && (end == begin || behind < enough || worker + 1 == workers))
+      behind += tokens[static_cast<size_t>(end++)];
+    ranges.push_back({begin, end});
+  }
+  return ranges;
+}
+
+Lda::Lda(const LdaOptions& options, const TokenCounts& tokens, int workers, Observer observer)
+    : options_(options),
+      workers_(workers),
+      tokens_(tokens.all),
+      observer_(std::move(observer)),
+      documents_(divided_documents(tokens.of_documents, workers)),
+      blocks_(divided_words(tokens.of_words, workers * options.blocks_per_worker, options.seed)),
+      logs_of_totals_(options.beta * static_cast<double>(tokens.of_words.size())) {
+  KERF_CHECK(options.topics >= 1 && options.alpha > 0 && options.beta > 0 &&
+             options.iterations >= 1 && options.blocks_per_worker >= 1);
+  for (const ops::Range& each : documents_)
+    tokens_of_worker_.push_back(std::accumulate(tokens.of_documents.begin() + each.begin,
+                                                tokens.of_documents.begin() + each.end,
+                                                int64_t{0}));
+}
+
+LdaJob Lda::job(int worker) {
+  const auto w = static_cast<size_t>(worker);
+  return {std::filesystem::absolute(options_.corpus).string(),
+          documents_[w].begin,
+          documents_[w].end,
+          tokens_of_worker_[w],
+          blocks_,
+          options_.topics,
+          options_.alpha,
+          options_.beta,
+          options_.seed};
+}
+
+schedmp::LaneTable Lda::lanes(int workers) const {
+  const int64_t numbers = numbers_of_block(blocks_.largest(), options_.topics);
+  return schedmp::lanes_of_travelling_blocks(workers, blocks_.blocks(),
+                                             numbers * static_cast<int64_t>(sizeof(int32_t)));
+}
+
+Lda::Decision Lda::schedule(int64_t round) {
+  if (round > 0 && !counted_) return schedmp::Wait{};
+  if (phase_ == Phase::kOver) return schedmp::Done{};
+  const Phase now = phase_;
+  told_.push_back(now);
+  if (now != Phase::kSweeps || sweeps_ + 1 == options_.iterations)
+    phase_ = static_cast<Phase>(static_cast<int>(now) + 1);
+  switch (now) {
+    case Phase::kCount:
+      return for_all({.work = LdaWork::kCount});
+    case Phase::kSweeps:
+      if (sweeps_ == 0) begin_ns_ = runtime::now_ns();
+      return for_all({.work = LdaWork::kSweep, .sweep = ++sweeps_});
+    case Phase::kLook:
+      return for_all({.work = LdaWork::kLook});
+    default:
+      return tasks_of_rows();
+  }
+}
+
+std::vector<Lda::Task> Lda::for_all(const LdaTask& task) const {
+  std::vector<Task> tasks;
+  for (int worker = 0; worker < workers_; ++worker) tasks.push_back({worker, task});
+  return tasks;
+}
+
+std::vector<Lda::Task> Lda::tasks_of_rows() const {
+  std::vector<Task> tasks;
+  const int64_t most = std::max<int64_t>(1, kMostCountsTold / options_.topics);
+  for (int block = 0; block < blocks_.blocks(); ++block)
+    for (int64_t first = 0; first < blocks_.size(block); first += most)
+      tasks.push_back({block / options_.blocks_per_worker,
+                       {.work = LdaWork::kRows,
+                        .place = block % options_.blocks_per_worker,
+                        .first = first,
+                        .count = std::min(most, blocks_.size(block) - first)}});
+  return tasks;
+}
+
+void Lda::aggregate(int64_t round, std::vector<Result> results) {
+  switch (told_[static_cast<size_t>(round)]) {
+    case Phase::kCount:
+      counted_ = true;
+      return;
+    case Phase::kRows:
+      return take_rows(results);
+    default:
+      return take_look(results);
+  }
+}
+
+double Lda::seconds() const { return static_cast<double>(runtime::now_ns() - begin_ns_) * 1e-9; }
+
+// What a sweep tells is how things were before it.
+void Lda::take_look(const std::vector<Result>& results) {
+  const auto topics = static_cast<size_t>(options_.topics);
+  std::vector<int64_t> of_documents(topics), of_words(topics);
+  for (const Result& each : results)
+    for (size_t k = 0; k < topics; ++k) {
+      of_documents[k] += each.payload.topics_of_documents[k];
+      of_words[k] += each.payload.topics_of_words[k];
+    }
+  LdaPoint point;
+  point.iterations = std::ssize(history_);
+  const int64_t sum = std::accumulate(of_documents.begin(), of_documents.end(), int64_t{0});
+  KERF_CHECK(sum == tokens_ && of_documents == of_words,
+             "tokens were lost in iteration {}: documents have {} of {}, and words {}",
+             point.iterations, sum, tokens_,
+             std::accumulate(of_words.begin(), of_words.end(), int64_t{0}));
+  point.updates = point.iterations * tokens_;
+  point.seconds = behind_;
+  point.log_likelihood = log_likelihood(results, of_words);
+  point.per_token = point.log_likelihood / static_cast<double>(tokens_);
+  history_.push_back(point);
+  if (observer_) observer_(point);
+  behind_ = seconds();
+  if (phase_ == Phase::kSweeps && options_.most_seconds > 0 && behind_ >= options_.most_seconds)
+    phase_ = Phase::kLook;
+}
+
+double Lda::log_likelihood(const std::vector<Result>& results,
+                           const std::vector<int64_t>& topics) const {
+  double sum = 0;
+  for (const Result& each : results) sum += each.payload.of_words + each.payload.of_documents;
+  for (const int64_t tokens : topics) sum -= logs_of_totals_.of(tokens);
+  return sum;
+}
+
+void Lda::take_rows(const std::vector<Result>& results) {
+  SparseEntries entries;
+  for (const Result& each : results) {
+    const LdaResult& rows = each.payload;
+    for (size_t i = 0; i < rows.words.size(); ++i)
+      entries.add(rows.topics[i], rows.words[i], rows.counts[i]);
+  }
+  model_.alpha = options_.alpha;
+  model_.beta = options_.beta;
+  model_.counts = std::move(entries).in_columns(options_.topics, std::ssize(blocks_.order));
+  const std::vector<int64_t> tokens = model_.topic_tokens();
+  const int64_t sum = std::accumulate(tokens.begin(), tokens.end(), int64_t{0});
+  KERF_CHECK(sum == tokens_, "words' counts add up to {} of {} tokens", sum, tokens_);
+}
+
+}  // namespace kerf::apps

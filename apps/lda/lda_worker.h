@@ -1,0 +1,83 @@
+// Latent Dirichlet allocation on a worker: its documents' tokens and topics, which stay, and the
+// words' topics, which come block by block.
+//
+// A block is a row of counts for each of its words, and behind these how many tokens have each
+// topic in all: as many as all workers had when they last had this block. While a worker has it, it
+// adds what it changed itself since then, and works with that. So what is known of a worker that is
+// j places round the ring is j visits of blocks old, half a turn on the mean; of oneself, nothing.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "apps/lda/document_topics.h"
+#include "apps/lda/lda_messages.h"
+#include "apps/lda/rising_logs.h"
+#include "apps/lda/topic_sampler.h"
+#include "schedmp/program.h"
+#include "schedmp/variables/travelling_blocks.h"
+
+namespace kerf::apps {
+
+// The words' topics, block by block.
+using TopicRows = schedmp::TravellingBlocks<int32_t>;
+// Of a block of so many words.
+inline int64_t numbers_of_block(int64_t words, int topics) {
+  return (words + 1) * whole_lanes(topics);
+}
+
+class LdaWorker : public schedmp::WorkerHalf<LdaMessages> {
+ public:
+  // Reads its documents. Throws Error{kUsage} that names the file.
+  void start(runtime::Workplace& workplace, const LdaJob& job) override;
+  LdaResult update(const LdaTask& task) override;
+
+ private:
+  // Own tokens of a block, word by word.
+  struct Cell {
+    struct Run {
+      int32_t word = 0;  // within the block
+      int64_t end = 0;   // of its tokens; they begin where the last word's end
+    };
+    int64_t begin = 0;  // of the cell's tokens among the worker's
+    std::vector<Run> runs;
+  };
+  // A block that is here.
+  struct Block {
+    size_t number = 0;
+    std::span<int32_t> rows;
+    std::span<int32_t> totals;
+  };
+
+  void read_tokens(const LdaJob& job);
+  void draw_first_topics();
+  Block split(int number, std::span<int32_t> values) const;
+  std::span<int32_t> row(const Block& block, int64_t word) const;
+  // Calls act(word, begin, end) for each run of the cell.
+  template <class Act>
+  void for_each_run(const Cell& cell, const Act& act) const;
+  void count(const Block& block);
+  void sweep(const Block& block, int64_t number);
+  void look_at_documents(LdaResult& result) const;
+  void look_at_words(const Block& block, LdaResult& result) const;
+  void tell_rows(const LdaTask& task, LdaResult& result);
+
+  runtime::Activity* activity_ = nullptr;
+  int worker_ = 0;
+  int topics_ = 0;
+  uint64_t seed_ = 0;
+  WordBlocks words_;
+  std::vector<Cell> cells_;       // by block
+  std::vector<Token> tokens_;     // cell by cell
+  std::vector<int64_t> lengths_;  // of documents, in tokens
+  std::optional<DocumentTopics> documents_;
+  std::vector<int32_t> own_;                // own tokens by topic
+  std::vector<std::vector<int32_t>> told_;  // the same when the block was last given on, by block
+  std::vector<float> uniforms_;
+  std::optional<TopicSampler> sampler_;
+  std::optional<RisingLogs> logs_of_words_, logs_of_topics_, logs_of_documents_;
+  std::optional<TopicRows> blocks_;
+};
+
+}  // namespace kerf::apps
