@@ -43,7 +43,6 @@ class MfCommand : public ProgramCommand {
   void add_fit_flags(CLI::App& command);
   void check_numbers() const;
   void check_files();
-  void make_folder() const;
 
   MfOptions options_;
   std::string algorithm_ = "sgd";
@@ -82,14 +81,6 @@ void MfCommand::check_files() {
   options_.items = ratings.columns;
 }
 
-void MfCommand::make_folder() const {
-  if (out_.empty()) return;
-  std::error_code failed;
-  std::filesystem::create_directories(out_, failed);
-  require(std::filesystem::is_directory(out_), out_,
-          format("this is no folder and cannot become one: {}", failed.message()));
-}
-
 void MfCommand::run(ProgramRun& run) {
   check_numbers();
   check_files();
@@ -97,7 +88,7 @@ void MfCommand::run(ProgramRun& run) {
   const int workers =
       run.workers(most, format("{} users and {} items in {} a worker", options_.users,
                                options_.items, plural(options_.blocks_per_worker, "block")));
-  make_folder();
+  make_folder_for(out_);
   options_.algorithm = kAlgorithms.at(algorithm_);
   options_.most_seconds = run.most_seconds();
   Mf program(options_, workers);

@@ -7,7 +7,6 @@
 
 #include "apps/lda/lda_worker.h"
 #include "runtime/error.h"
-#include "runtime/time.h"
 #include "schedmp/variables/travelling_blocks.h"
 
 namespace kerf::apps {
@@ -36,14 +35,17 @@ std::vector<ops::Range> divided_documents(const std::vector<int64_t>& tokens, in
   return ranges;
 }
 
-Lda::Lda(const LdaOptions& options, const TokenCounts& tokens, int workers, Observer observer)
+Lda::Lda(const LdaOptions& options, const TokenCounts& tokens, int workers)
     : options_(options),
       workers_(workers),
       tokens_(tokens.all),
-      observer_(std::move(observer)),
       documents_(divided_documents(tokens.of_documents, workers)),
       blocks_(divided_words(tokens.of_words, workers * options.blocks_per_worker, options.seed)),
-      logs_of_totals_(options.beta * static_cast<double>(tokens.of_words.size())) {
+      logs_of_totals_(options.beta * static_cast<double>(tokens.of_words.size())),
+      history_(
+          "iteration",
+          {{"log_likelihood", "log-likelihood", 8}, {"log_likelihood_per_token", "per token", 6}},
+          {options.iterations, options.most_seconds}) {
   KERF_CHECK(options.topics >= 1 && options.alpha > 0 && options.beta > 0 &&
              options.iterations >= 1 && options.blocks_per_worker >= 1);
   for (const ops::Range& each : documents_)
@@ -82,7 +84,7 @@ Lda::Decision Lda::schedule(int64_t round) {
     case Phase::kCount:
       return for_all({.work = LdaWork::kCount});
     case Phase::kSweeps:
-      if (sweeps_ == 0) begin_ns_ = runtime::now_ns();
+      if (sweeps_ == 0) history_.begin();
       return for_all({.work = LdaWork::kSweep, .sweep = ++sweeps_});
     case Phase::kLook:
       return for_all({.work = LdaWork::kLook});
@@ -122,8 +124,6 @@ void Lda::aggregate(int64_t round, std::vector<Result> results) {
   }
 }
 
-double Lda::seconds() const { return static_cast<double>(runtime::now_ns() - begin_ns_) * 1e-9; }
-
 // What a sweep tells is how things were before it.
 void Lda::take_look(const std::vector<Result>& results) {
   const auto topics = static_cast<size_t>(options_.topics);
@@ -133,22 +133,16 @@ void Lda::take_look(const std::vector<Result>& results) {
       of_documents[k] += each.payload.topics_of_documents[k];
       of_words[k] += each.payload.topics_of_words[k];
     }
-  LdaPoint point;
-  point.iterations = std::ssize(history_);
+  const auto iterations = std::ssize(history_.points());
   const int64_t sum = std::accumulate(of_documents.begin(), of_documents.end(), int64_t{0});
   KERF_CHECK(sum == tokens_ && of_documents == of_words,
-             "tokens were lost in iteration {}: documents have {} of {}, and words {}",
-             point.iterations, sum, tokens_,
-             std::accumulate(of_words.begin(), of_words.end(), int64_t{0}));
-  point.updates = point.iterations * tokens_;
-  point.seconds = behind_;
-  point.log_likelihood = log_likelihood(results, of_words);
-  point.per_token = point.log_likelihood / static_cast<double>(tokens_);
-  history_.push_back(point);
-  if (observer_) observer_(point);
-  behind_ = seconds();
-  if (phase_ == Phase::kSweeps && options_.most_seconds > 0 && behind_ >= options_.most_seconds)
-    phase_ = Phase::kLook;
+             "tokens were lost in iteration {}: documents have {} of {}, and words {}", iterations,
+             sum, tokens_, std::accumulate(of_words.begin(), of_words.end(), int64_t{0}));
+  const double all = log_likelihood(results, of_words);
+  history_.add(
+      {iterations, iterations * tokens_, behind_, {all, all / static_cast<double>(tokens_)}});
+  behind_ = history_.seconds();
+  if (phase_ == Phase::kSweeps && history_.limit_is_reached(iterations)) phase_ = Phase::kLook;
 }
 
 double Lda::log_likelihood(const std::vector<Result>& results,

@@ -22,17 +22,16 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "apps/data/corpus.h"
 #include "apps/data/sparse_entries.h"
-#include "apps/lda/lda_history.h"
 #include "apps/lda/lda_messages.h"
 #include "apps/lda/rising_logs.h"
 #include "apps/lda/topic_model.h"
+#include "apps/report/history.h"
 #include "schedmp/program.h"
 
 namespace kerf::apps {
@@ -53,9 +52,12 @@ std::vector<ops::Range> divided_documents(const std::vector<int64_t>& tokens, in
 
 class Lda : public schedmp::SchedulerHalf<LdaMessages> {
  public:
-  using Observer = std::function<void(const LdaPoint&)>;
-  // tokens: of the corpus. `observer`, if any, is told of every iteration.
-  Lda(const LdaOptions& options, const TokenCounts& tokens, int workers, Observer observer = {});
+  // Metrics of its history, which has a point behind each iteration, and one behind none: of the
+  // topics that were drawn first.
+  enum Metrics : uint8_t { kLogLikelihood, kPerToken };
+
+  // tokens: of the corpus.
+  Lda(const LdaOptions& options, const TokenCounts& tokens, int workers);
 
   std::string name() const override { return "lda"; }
   int depth() const override { return 2; }
@@ -64,8 +66,8 @@ class Lda : public schedmp::SchedulerHalf<LdaMessages> {
   Decision schedule(int64_t round) override;
   void aggregate(int64_t round, std::vector<Result> results) override;
 
-  // From the topics that were drawn first.
-  const std::vector<LdaPoint>& history() const { return history_; }
+  History& history() { return history_; }
+  const std::vector<HistoryPoint>& points() const { return history_.points(); }
   const TopicModel& model() const { return model_; }
 
  private:
@@ -78,12 +80,10 @@ class Lda : public schedmp::SchedulerHalf<LdaMessages> {
   void take_rows(const std::vector<Result>& results);
   double log_likelihood(const std::vector<Result>& results,
                         const std::vector<int64_t>& topics) const;
-  double seconds() const;
 
   LdaOptions options_;
   int workers_;
   int64_t tokens_;
-  Observer observer_;
   std::vector<ops::Range> documents_;  // by worker
   std::vector<int64_t> tokens_of_worker_;
   WordBlocks blocks_;
@@ -92,9 +92,8 @@ class Lda : public schedmp::SchedulerHalf<LdaMessages> {
   std::vector<Phase> told_;      // of every round
   int64_t sweeps_ = 0;           // told
   bool counted_ = false;
-  int64_t begin_ns_ = 0;  // of the first sweep
-  double behind_ = 0;     // seconds until the last sweep was done
-  std::vector<LdaPoint> history_;
+  double behind_ = 0;  // seconds until the last sweep was done
+  History history_;    // from the first sweep on
   TopicModel model_;
 };
 

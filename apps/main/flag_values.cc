@@ -64,6 +64,14 @@ bool can_hold_file(const std::filesystem::path& file) {
   return std::filesystem::is_directory(file.has_parent_path() ? file.parent_path() : ".", absent);
 }
 
+void make_folder_for(const std::string& folder) {
+  if (folder.empty()) return;
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  require(std::filesystem::is_directory(folder), folder,
+          format("this is no folder and cannot become one: {}", failed.message()));
+}
+
 void add_seed_flag(CLI::App& command, uint64_t& seed, const std::string& help) {
   command.add_option("--seed", seed, help)->check(whole_number<uint64_t>())->capture_default_str();
 }

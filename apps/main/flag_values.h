@@ -62,6 +62,8 @@ CLI::Validator whole_number() {
 
 // Whether there is a folder that a file to be written goes into.
 bool can_hold_file(const std::filesystem::path& file);
+// Where a folder is named that is not there. Throws Error{kUsage} where it cannot be made.
+void make_folder_for(const std::string& folder);
 
 void add_seed_flag(CLI::App& command, uint64_t& seed, const std::string& help);
 

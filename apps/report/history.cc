@@ -33,11 +33,9 @@ bool History::limit_is_reached(int64_t rounds) const {
          (limits_.most_seconds > 0 && seconds() >= limits_.most_seconds);
 }
 
-void History::add(int64_t rounds, int64_t updates, std::vector<std::optional<double>> values,
-                  bool keep) {
-  KERF_CHECK(values.size() == metrics_.size(), "{} values of {} metrics", values.size(),
+void History::add(const HistoryPoint& point, bool keep) {
+  KERF_CHECK(point.values.size() == metrics_.size(), "{} values of {} metrics", point.values.size(),
              metrics_.size());
-  const HistoryPoint point{rounds, updates, seconds(), std::move(values)};
   if (observer_) observer_(point);
   if (keep) points_.push_back(point);
 }

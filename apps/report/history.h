@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/report/drawn_line.h"
@@ -55,8 +56,12 @@ class History {
   // Told of every point; at most one.
   void observe(Observer observer) { observer_ = std::move(observer); }
   // A value for each metric. What is not kept is only told.
+  void add(const HistoryPoint& point, bool keep = true);
+  // Of now.
   void add(int64_t rounds, int64_t updates, std::vector<std::optional<double>> values,
-           bool keep = true);
+           bool keep = true) {
+    add({rounds, updates, seconds(), std::move(values)}, keep);
+  }
 
   const std::string& counted() const { return counted_; }
   const std::vector<Metric>& metrics() const { return metrics_; }

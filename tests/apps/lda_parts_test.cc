@@ -12,7 +12,6 @@
 
 #include "apps/lda/document_topics.h"
 #include "apps/lda/lda.h"
-#include "apps/lda/lda_history.h"
 #include "apps/lda/rising_logs.h"
 #include "apps/lda/topic_model.h"
 #include "apps/lda/topic_sampler.h"
@@ -361,28 +360,6 @@ TEST(HeldOut, IsOfEveryOtherToken) {
 }
 
 // ---- how it is told
-
-TEST(LdaProgress, FillsABarByIterations) {
-  std::string told;
-  Progress::Options options;
-  options.terminal = true;
-  options.write = [&](const std::string& text) { told += text; };
-  LdaProgress progress(options, 12);
-  progress.tell({3, 300, 0.5, -90, -0.25});
-  EXPECT_THAT(told, testing::HasSubstr("[======                  ] iteration 3 of 12"));
-  EXPECT_THAT(told, testing::HasSubstr("log-likelihood -0.2500 a token"));
-}
-
-TEST(LdaHistory, HasTheLastPoint) {
-  std::vector<LdaPoint> points(40);
-  for (size_t i = 0; i < points.size(); ++i)
-    points[i] = {static_cast<int64_t>(i), 2, 3, -4, -5 + static_cast<double>(i)};
-  const std::string text = lda_table(points, 3);
-  EXPECT_THAT(text, testing::HasSubstr("39"));
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4);
-  EXPECT_EQ(to_json(points)[39]["iterations"], 39);
-  EXPECT_EQ(as_convergence(points)[2].objective, 3) << "what falls";
-}
 
 }  // namespace
 }  // namespace kerf::apps

@@ -48,7 +48,7 @@ class Topics : public testing::Test {
   double mean_likelihood(int workers) {
     double sum = 0;
     for (options_.seed = 1; options_.seed <= 3; ++options_.seed)
-      sum += fitted(workers)->history().back().log_likelihood / 3;
+      sum += fitted(workers)->points().back().values[Lda::kLogLikelihood].value() / 3;
     return sum;
   }
 
@@ -142,7 +142,8 @@ TEST_F(Topics, ComesToTheLikelihoodOfAPlainLoop) {
   for (const int workers : {1, 2, 3})
     EXPECT_NEAR(mean_likelihood(workers), expected, 0.005 * -expected) << workers << " workers";
   options_.seed = 1;
-  EXPECT_NEAR(fitted(2)->history().front().log_likelihood, first, 0.005 * -first);
+  EXPECT_NEAR(fitted(2)->points().front().values[Lda::kLogLikelihood].value(), first,
+              0.005 * -first);
 }
 
 // With one topic there is nothing to draw, and the likelihood follows from the corpus.
@@ -150,11 +151,14 @@ TEST_F(Topics, SaysTheLikelihoodExactly) {
   options_.topics = 1;
   options_.iterations = 2;
   const double expected = PlainGibbs(corpus_, options_, kWords).log_likelihood();
-  for (const int workers : {1, 3})
-    for (const LdaPoint& point : fitted(workers)->history()) {
-      EXPECT_NEAR(point.log_likelihood, expected, 1e-9 * -expected);
-      EXPECT_EQ(point.per_token, point.log_likelihood / static_cast<double>(tokens_.all));
+  for (const int workers : {1, 3}) {
+    const auto program = fitted(workers);
+    for (const HistoryPoint& point : program->points()) {
+      const double all = point.values[Lda::kLogLikelihood].value();
+      EXPECT_NEAR(all, expected, 1e-9 * -expected);
+      EXPECT_EQ(point.values[Lda::kPerToken], all / static_cast<double>(tokens_.all));
     }
+  }
 }
 
 // ---- what never changes
@@ -201,7 +205,8 @@ TEST_F(Topics, RepeatsItself) {
   for (const int workers : {1, 3}) {
     const auto once = fitted(workers), again = fitted(workers);
     EXPECT_EQ(once->model().counts, again->model().counts);
-    EXPECT_EQ(once->history().back().log_likelihood, again->history().back().log_likelihood);
+    EXPECT_EQ(once->points().back().values[Lda::kLogLikelihood].value(),
+              again->points().back().values[Lda::kLogLikelihood].value());
     ++options_.seed;
     EXPECT_NE(once->model().counts, fitted(workers)->model().counts);
   }
@@ -230,13 +235,14 @@ TEST_F(Topics, FindsWhatWasPlanted) {
       EXPECT_GT(row[found], 0.9 * std::accumulate(row.begin(), row.end(), 0.0));
       EXPECT_GT(row[found], 0.9 * of_found);
     }
-    const auto& history = program->history();
-    ASSERT_EQ(history.size(), 81);
-    EXPECT_GT(history.back().log_likelihood, 0.9 * history.front().log_likelihood);
-    EXPECT_EQ(history.back().iterations, 80);
-    EXPECT_EQ(history.back().updates, 80 * tokens_.all);
-    for (size_t i = 1; i < history.size(); ++i)
-      EXPECT_GE(history[i].seconds, history[i - 1].seconds);
+    const auto& points = program->points();
+    ASSERT_EQ(points.size(), 81);
+    EXPECT_GT(points.back().values[Lda::kLogLikelihood].value(),
+              0.9 * points.front().values[Lda::kLogLikelihood].value());
+    EXPECT_EQ(points.back().rounds, 80);
+    EXPECT_EQ(points.back().updates, 80 * tokens_.all);
+    for (size_t i = 1; i < points.size(); ++i)
+      EXPECT_GE(points[i].seconds, points[i - 1].seconds);
   }
 }
 
@@ -244,8 +250,8 @@ TEST_F(Topics, EndsWhenItsTimeIsOver) {
   options_.iterations = 1'000'000;
   options_.most_seconds = 0.05;
   const auto program = fitted(2);
-  EXPECT_LT(program->history().back().iterations, 1'000'000);
-  EXPECT_GE(program->history().back().seconds, 0.05);
+  EXPECT_LT(program->points().back().rounds, 1'000'000);
+  EXPECT_GE(program->points().back().seconds, 0.05);
 }
 
 TEST_F(Topics, TakesDocumentsWithoutWordsAndWordsWithoutDocuments) {
@@ -255,7 +261,7 @@ TEST_F(Topics, TakesDocumentsWithoutWordsAndWordsWithoutDocuments) {
     EXPECT_EQ(program->model().words(), kWords);
     EXPECT_EQ(program->model().counts.entries(),
               std::ssize(program->model().counts.rows_of(7)) + 1);
-    EXPECT_TRUE(std::isfinite(program->history().back().log_likelihood));
+    EXPECT_TRUE(std::isfinite(program->points().back().values[Lda::kLogLikelihood].value()));
   }
 }
 
