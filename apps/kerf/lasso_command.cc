@@ -9,16 +9,14 @@
 
 #include "apps/data/matrix_file.h"
 #include "apps/data/matrix_market.h"
+#include "apps/kerf/answer.h"
 #include "apps/kerf/commands.h"
+#include "apps/kerf/convergence_flags.h"
+#include "apps/kerf/drive.h"
+#include "apps/kerf/flag_values.h"
 #include "apps/kerf/run_flags.h"
 #include "apps/lasso/lasso_sets.h"
 #include "apps/lasso/lasso_sweeps.h"
-#include "apps/main/answer.h"
-#include "apps/main/drive.h"
-#include "apps/main/flag_values.h"
-#include "apps/programs.h"
-#include "apps/report/convergence_picture.h"
-#include "runtime/file.h"
 
 namespace kerf::apps {
 
@@ -77,14 +75,9 @@ void LassoCommand::check_flags_of_schedule() const {
 void LassoCommand::check() {
   require(std::isfinite(problem.lambda) && problem.lambda > 0, "--lambda",
           format("{} is not above 0", problem.lambda));
-  require(problem.tolerance >= 0 && std::isfinite(problem.tolerance), "--tol",
-          format("{} is not 0 or more", problem.tolerance));
-  require(problem.most_seconds >= 0, "--max-seconds",
-          format("{} is not 0 or more", problem.most_seconds));
+  check_convergence_flags(problem, picture);
   check_flags_of_schedule();
   require(out.empty() || can_hold_file(out), "--out", format("there is no folder for {}", out));
-  require(picture.empty() || can_hold_file(picture), "--picture",
-          format("there is no folder for {}", picture));
   require(out.empty() || std::filesystem::path(out).extension() == ".mtx", "--out",
           format("{} does not end in .mtx", out));
   const MatrixSize x = matrix_size(problem.x);
@@ -104,41 +97,26 @@ void LassoCommand::check() {
 
 template <class Program>
 int LassoCommand::solve(Program& program, ConvergenceProgress& progress) const {
-  const schedmp::LoopReport loop =
-      drive(program, crew_flags, {.workers = workers, .programs = program_factories()}, progress)
-          .loop;
+  const schedmp::LoopReport loop = drive(program, crew_flags, {.workers = workers}, progress).loop;
   const std::vector<double>& solution = program.solution();
   if (!out.empty()) write_matrix_market(out, solution);
-  const LassoRun& how = program.run();
-  if (!picture.empty())
-    runtime::write_file_atomic(
-        picture, draw_convergence(how.history(),
-                                  format("Lasso, lambda {:g}, by {}", problem.lambda, schedule)));
-  const ConvergencePoint& last = how.history().back();
-  const double gap = last.gap.value_or(HUGE_VAL);  // the last round is a check
+  const ConvergenceRun& how = program.run();
+  tell_convergence(how, problem, picture,
+                   format("Lasso, lambda {:g}, by {}", problem.lambda, schedule));
   const auto nonzeros =
       std::count_if(solution.begin(), solution.end(), [](double b) { return b != 0; });
-  if (!how.converged())
-    tell_notes(
-        {format("stopped before it converged: the gap is {:.2g}, more than the {:.2g} of "
-                "--tol",
-                gap, problem.tolerance)});
   answer(
       json,
       [&] {
-        return Json{{"objective", last.objective},  {"gap", gap},
-                    {"converged", how.converged()}, {"nonzeros", nonzeros},
-                    {"rounds", loop.rounds},        {"updates", last.updates},
-                    {"seconds", loop.seconds},      {"history", to_json(how.history())}};
+        Json told = convergence_json(how, loop);
+        told["nonzeros"] = nonzeros;
+        return told;
       },
       [&](bool) {
         return convergence_table(how.history(), problem.columns) +
-               format(
-                   "\n{} in {} over {}: objective {:.8g}, relative gap {:.2g}, {} of {} "
-                   "coefficients are not 0\n",
-                   plural(loop.rounds, "round"), human_seconds(loop.seconds),
-                   plural(workers, "worker"), last.objective, gap, human_count(nonzeros),
-                   human_count(problem.columns));
+               format("\n{}, {} of {} coefficients are not 0\n",
+                      convergence_line(how, loop, workers), human_count(nonzeros),
+                      human_count(problem.columns));
       });
   return 0;
 }
@@ -204,26 +182,14 @@ void add_lasso_command(CLI::App& app, Chosen& chosen) {
       "lasso", "Minimises 1/2 |y - X b|^2 + lambda |b|_1 by scheduled coordinate descent.");
   auto state = std::make_shared<LassoCommand>();
   state->command = command;
-  command
-      ->add_option("--x", state->problem.x,
-                   "The matrix X: Matrix Market (.mtx), CSC (.npz), or a table (.csv)")
+  command->add_option("--x", state->problem.x, "The matrix X: Matrix Market (.mtx), or CSC (.npz)")
       ->required()
       ->type_name("FILE");
-  command->add_option("--y", state->problem.y, "The column y: .mtx, .npy or .csv")
+  command->add_option("--y", state->problem.y, "The column y: .mtx or .npy")
       ->required()
       ->type_name("FILE");
   command->add_option("--lambda", state->problem.lambda, "The weight of |b|_1")->required();
-  command
-      ->add_option("--tol", state->problem.tolerance,
-                   "Converged at this duality gap, relative to the objective")
-      ->capture_default_str();
-  command
-      ->add_option("--max-passes", state->problem.most_passes,
-                   "Stop after as many updates as this many times all variables; 0: never")
-      ->check(whole_number<int64_t>())
-      ->capture_default_str();
-  command->add_option("--max-seconds", state->problem.most_seconds, "Stop after so long; 0: never")
-      ->capture_default_str();
+  add_convergence_flags(*command, state->problem, state->picture, "variables");
   add_schedule_flags(*command, *state);
   command
       ->add_option("--workers", state->given_workers,
@@ -232,10 +198,6 @@ void add_lasso_command(CLI::App& app, Chosen& chosen) {
       ->type_name("N");
   command->add_option("--out", state->out, "Where to write b, as Matrix Market")
       ->type_name("FILE.mtx");
-  command
-      ->add_option("--picture", state->picture,
-                   "Draw here how the objective and the gap fell over time")
-      ->type_name("FILE.svg");
   add_crew_flags(*command, state->crew_flags);
   add_json_flag(*command, state->json);
   command->footer(

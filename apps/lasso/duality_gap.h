@@ -28,12 +28,4 @@ inline double dual(const LassoTerms& m, double lambda) {
   return scale * m.fit - scale * scale * m.residual / 2;
 }
 
-// (P - D) / P, at least 0: what P is above the optimum, in parts of P, is no more. D may be of
-// another solution.
-inline double relative_gap(double primal, double dual) {
-  if (primal == 0) return 0;
-  const double gap = (primal - dual) / primal;
-  return gap < 0 ? 0 : gap;  // no number stays none
-}
-
 }  // namespace kerf::apps

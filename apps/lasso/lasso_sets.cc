@@ -56,10 +56,10 @@ schedmp::VariableSetOptions sets_of(const LassoSetOptions& options) {
 
 }  // namespace
 
-LassoSets::LassoSets(const LassoSetOptions& options, int workers, LassoRun::Observer observer)
+LassoSets::LassoSets(const LassoSetOptions& options, int workers, ConvergenceRun::Observer observer)
     : options_(options),
       workers_(workers),
-      run_(options, std::move(observer)),
+      run_(options, options.columns, options.y, std::move(observer)),
       sets_(sets_of(options)),
       b_(static_cast<size_t>(options.columns)),
       squared_norms_(b_.size()) {

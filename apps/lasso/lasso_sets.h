@@ -25,8 +25,8 @@
 
 #include "apps/lasso/duality_gap.h"
 #include "apps/lasso/lasso_problem.h"
-#include "apps/lasso/lasso_run.h"
 #include "apps/lasso/lasso_set_messages.h"
+#include "apps/report/convergence_run.h"
 #include "schedmp/program.h"
 #include "schedmp/variables/variable_sets.h"
 
@@ -40,7 +40,7 @@ struct LassoSetOptions : LassoProblem {
 class LassoSets : public schedmp::SchedulerHalf<LassoSetMessages> {
  public:
   // Throws Error{kUsage} of sets that cannot be.
-  LassoSets(const LassoSetOptions& options, int workers, LassoRun::Observer observer = {});
+  LassoSets(const LassoSetOptions& options, int workers, ConvergenceRun::Observer observer = {});
 
   std::string name() const override { return "lasso-sets"; }
   Job job(int worker) override;
@@ -50,7 +50,7 @@ class LassoSets : public schedmp::SchedulerHalf<LassoSetMessages> {
   void aggregate(int64_t round, std::vector<Result> results) override;
 
   const std::vector<double>& solution() const { return b_; }
-  const LassoRun& run() const { return run_; }
+  const ConvergenceRun& run() const { return run_; }
 
  private:
   // Columns in a row are asked about before anything else, and in checks.
@@ -89,7 +89,7 @@ class LassoSets : public schedmp::SchedulerHalf<LassoSetMessages> {
 
   LassoSetOptions options_;
   int workers_;
-  LassoRun run_;
+  ConvergenceRun run_;
   schedmp::VariableSets sets_;
 
   std::vector<double> b_;

@@ -30,11 +30,11 @@ double dot_of(const std::vector<double>& a, const std::vector<double>& b) {
 }  // namespace
 
 LassoSweeps::LassoSweeps(const LassoSweepOptions& options, int workers, std::vector<double> y,
-                         LassoRun::Observer observer)
+                         ConvergenceRun::Observer observer)
     : options_(options),
       workers_(workers),
       y_(std::move(y)),
-      run_(options, std::move(observer)),
+      run_(options, options.columns, options.y, std::move(observer)),
       residual_(y_),
       b_(static_cast<size_t>(options.columns)),
       iterates_({y_}) {

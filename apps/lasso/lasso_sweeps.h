@@ -24,8 +24,8 @@
 
 #include "apps/lasso/duality_gap.h"
 #include "apps/lasso/lasso_problem.h"
-#include "apps/lasso/lasso_run.h"
 #include "apps/lasso/lasso_sweep_messages.h"
+#include "apps/report/convergence_run.h"
 #include "schedmp/program.h"
 
 namespace kerf::apps {
@@ -38,7 +38,7 @@ class LassoSweeps : public schedmp::SchedulerHalf<LassoSweepMessages> {
  public:
   // `y` is the file's.
   LassoSweeps(const LassoSweepOptions& options, int workers, std::vector<double> y,
-              LassoRun::Observer observer = {});
+              ConvergenceRun::Observer observer = {});
 
   std::string name() const override { return "lasso-sweeps"; }
   Job job(int worker) override;
@@ -46,7 +46,7 @@ class LassoSweeps : public schedmp::SchedulerHalf<LassoSweepMessages> {
   void aggregate(int64_t round, std::vector<Result> results) override;
 
   const std::vector<double>& solution() const { return b_; }
-  const LassoRun& run() const { return run_; }
+  const ConvergenceRun& run() const { return run_; }
 
  private:
   enum class Phase : uint8_t { kSweeps, kSolution, kOver };
@@ -72,7 +72,7 @@ class LassoSweeps : public schedmp::SchedulerHalf<LassoSweepMessages> {
   LassoSweepOptions options_;
   int workers_;
   std::vector<double> y_;
-  LassoRun run_;
+  ConvergenceRun run_;
   Phase phase_ = Phase::kSweeps;
   std::vector<double> residual_;
   std::vector<double> b_;

@@ -1,21 +1,37 @@
-// How a run of the Lasso goes, by whichever program: what is known of it when, and when it is over.
-// The scheduler's own.
+// How a run that minimises something goes, by whichever program: what is known of it when, and when
+// it is over. The scheduler's own.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
-#include "apps/lasso/lasso_problem.h"
 #include "apps/report/convergence.h"
 
 namespace kerf::apps {
 
-class LassoRun {
+struct ConvergenceLimits {
+  double tolerance = 1e-5;  // of the relative gap
+  int64_t most_passes = 0;  // as many updates as there are variables are a pass; 0: no limit
+  double most_seconds = 0;  // 0: no limit
+};
+
+// (P - D) / P, at least 0: what P is above the optimum, in parts of P, is no more. D may be of
+// another solution.
+inline double relative_gap(double primal, double dual) {
+  if (primal == 0) return 0;
+  const double gap = (primal - dual) / primal;
+  return gap < 0 ? 0 : gap;  // no number stays none
+}
+
+class ConvergenceRun {
  public:
   using Observer = std::function<void(const ConvergencePoint&)>;
+  // A pass has so many updates. `file` is to blame where the objective is no finite number.
   // `observer`, if any, is told of every note and check.
-  LassoRun(const LassoProblem& problem, Observer observer);
+  ConvergenceRun(const ConvergenceLimits& limits, int64_t pass, std::string file,
+                 Observer observer);
 
   void begin();
   // So many updates were made, or are under way: a limit is reached.
@@ -36,7 +52,9 @@ class LassoRun {
   static constexpr int kMostInVain = 20;
   void keep(const ConvergencePoint& point);
 
-  LassoProblem problem_;
+  ConvergenceLimits limits_;
+  int64_t pass_;
+  std::string file_;
   Observer observer_;
   int64_t begin_ns_ = 0;
   int64_t next_note_ = 0;  // at so many updates

@@ -1,7 +1,8 @@
-#include "apps/lasso/lasso_run.h"
+#include "apps/report/convergence_run.h"
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "runtime/error.h"
 #include "runtime/time.h"
@@ -20,39 +21,42 @@ double seconds_since(int64_t begin_ns) {
 
 }  // namespace
 
-LassoRun::LassoRun(const LassoProblem& problem, Observer observer)
-    : problem_(problem), observer_(std::move(observer)) {}
-
-void LassoRun::begin() { begin_ns_ = runtime::now_ns(); }
-
-bool LassoRun::limit_is_reached(int64_t updates) const {
-  return (problem_.most_passes > 0 && updates / problem_.columns >= problem_.most_passes) ||
-         (problem_.most_seconds > 0 && seconds_since(begin_ns_) >= problem_.most_seconds);
+ConvergenceRun::ConvergenceRun(const ConvergenceLimits& limits, int64_t pass, std::string file,
+                               Observer observer)
+    : limits_(limits), pass_(pass), file_(std::move(file)), observer_(std::move(observer)) {
+  KERF_CHECK(pass >= 1, "a pass of {} updates", pass);
 }
 
-void LassoRun::keep(const ConvergencePoint& point) {
+void ConvergenceRun::begin() { begin_ns_ = runtime::now_ns(); }
+
+bool ConvergenceRun::limit_is_reached(int64_t updates) const {
+  return (limits_.most_passes > 0 && updates / pass_ >= limits_.most_passes) ||
+         (limits_.most_seconds > 0 && seconds_since(begin_ns_) >= limits_.most_seconds);
+}
+
+void ConvergenceRun::keep(const ConvergencePoint& point) {
   if (!std::isfinite(point.objective) || !std::isfinite(point.gap.value_or(0)))
     throw Error(ErrorCode::kUsage,
-                "the objective is no finite number: squares of what is in X and y are too large",
-                problem_.y);
+                "the objective is no finite number: squares of what is in the data are too large",
+                file_);
   const bool is_due = point.updates >= next_note_;
-  if (is_due) next_note_ = point.updates + std::max<int64_t>(1, problem_.columns / kNotesInAPass);
+  if (is_due) next_note_ = point.updates + std::max<int64_t>(1, pass_ / kNotesInAPass);
   if (is_due || point.gap) history_.push_back(point);
   if (observer_) observer_(point);
 }
 
-void LassoRun::note(int64_t rounds, int64_t updates, double objective) {
+void ConvergenceRun::note(int64_t rounds, int64_t updates, double objective) {
   keep({rounds, updates, seconds_since(begin_ns_), objective, std::nullopt});
 }
 
-bool LassoRun::check(int64_t rounds, int64_t updates, double objective, double gap) {
+bool ConvergenceRun::check(int64_t rounds, int64_t updates, double objective, double gap) {
   const bool first = history_.empty();
   keep({rounds, updates, seconds_since(begin_ns_), objective, gap});
   const bool falls = first || objective < least_ * (1 - kFall) || gap < least_gap_ * (1 - kFall);
   in_vain_ = falls ? 0 : in_vain_ + 1;
   least_ = first ? objective : std::min(least_, objective);
   least_gap_ = first ? gap : std::min(least_gap_, gap);
-  converged_ = gap <= problem_.tolerance;
+  converged_ = gap <= limits_.tolerance;
   return converged_ || stalled() || limit_is_reached(updates);
 }
 
