@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "apps/data/transposed.h"
 #include "runtime/file.h"
 #include "tests/apps/random_matrix.h"
 #include "tests/support/errors.h"
@@ -16,9 +17,14 @@ using testing::HasSubstr;
 
 class Libsvm : public testing::Test {
  protected:
-  LabelledColumns read(const std::string& text, int64_t columns = 0) const {
+  LabelledRows read(const std::string& text, int64_t columns = 0,
+                    std::optional<ops::Range> kept = {}) const {
     runtime::write_file_atomic(path_, text);
-    return read_libsvm(FileBytes(path_), columns);
+    return read_libsvm(FileBytes(path_), columns, kept);
+  }
+  LibsvmLabels read_labels(const std::string& text) const {
+    runtime::write_file_atomic(path_, text);
+    return read_libsvm_labels(FileBytes(path_));
   }
   void expect_refused(const std::string& text, int line, const std::string& why,
                       int64_t columns = 0) const {
@@ -34,13 +40,13 @@ class Libsvm : public testing::Test {
 };
 
 // Row by row.
-std::string libsvm_text(const LabelledColumns& data) {
+std::string libsvm_text(const LabelledRows& data) {
   std::vector<std::string> lines;
-  for (const double label : data.labels) lines.push_back(format("{:+}", label));
-  for (int64_t j = 0; j < data.x.columns; ++j)
-    for (size_t i = 0; i < data.x.rows_of(j).size(); ++i)
-      lines[static_cast<size_t>(data.x.rows_of(j)[i])] +=
-          format(" {}:{}", j + 1, data.x.values_of(j)[i]);
+  for (int64_t i = 0; i < data.rows.columns; ++i) {
+    lines.push_back(format("{:+}", data.labels[static_cast<size_t>(i)]));
+    for (size_t k = 0; k < data.rows.rows_of(i).size(); ++k)
+      lines.back() += format(" {}:{}", data.rows.rows_of(i)[k] + 1, data.rows.values_of(i)[k]);
+  }
   return format("# a comment\n{} # the last\n", fmt::join(lines, "\n\n"));
 }
 
@@ -48,22 +54,65 @@ class RandomLibsvm : public Libsvm, public testing::WithParamInterface<int> {};
 
 TEST_P(RandomLibsvm, ComesBackAsItWasWritten) {
   std::mt19937_64 random(static_cast<uint64_t>(GetParam()));
-  LabelledColumns data{tests::random_matrix(1 + random() % 40, 1 + random() % 40, 3, random), {}};
-  for (int64_t i = 0; i < data.x.rows; ++i) data.labels.push_back(tests::random_double(random));
-  const LabelledColumns found = read(libsvm_text(data), data.x.columns);
-  EXPECT_EQ(found.x, data.x);
+  const SparseColumns x = tests::random_matrix(1 + random() % 40, 1 + random() % 40, 3, random);
+  LabelledRows data{transposed(x), {}};
+  for (int64_t i = 0; i < x.rows; ++i) data.labels.push_back(tests::random_double(random));
+  const std::string text = libsvm_text(data);
+  const LabelledRows found = read(text, x.columns);
+  EXPECT_EQ(found.rows, data.rows);
   EXPECT_EQ(found.labels, data.labels);
+  // Parts of it, one behind the other.
+  SparseColumns joined = SparseColumns();
+  joined.rows = x.columns;
+  const int64_t cut = static_cast<int64_t>(random() % static_cast<uint64_t>(x.rows + 1));
+  for (const ops::Range kept : {ops::Range{0, cut}, ops::Range{cut, x.rows}}) {
+    const LabelledRows part = read(text, x.columns, kept);
+    EXPECT_EQ(std::ssize(part.labels), kept.size());
+    for (int64_t i = 0; i < part.rows.columns; ++i) {
+      const auto features = part.rows.rows_of(i);
+      const auto values = part.rows.values_of(i);
+      joined.row.insert(joined.row.end(), features.begin(), features.end());
+      joined.values.insert(joined.values.end(), values.begin(), values.end());
+      joined.begins.push_back(joined.entries());
+      EXPECT_EQ(part.labels[static_cast<size_t>(i)],
+                data.labels[static_cast<size_t>(joined.columns++)]);
+    }
+  }
+  EXPECT_EQ(joined, data.rows);
+  EXPECT_EQ(read_labels(text).labels, data.labels);
+  EXPECT_EQ(read_labels(text).columns, read(text).rows.rows);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomLibsvm, tests::seeds(1, 20));
 
 TEST_F(Libsvm, HasAsManyColumnsAsItsLargestIndexOrAsAreGiven) {
   const std::string text = "+1 3:0.5 7:-2\n-1\n1\t1:1 \r\n";
-  const LabelledColumns data = read(text);
+  const LabelledRows data = read(text);
   EXPECT_EQ(data.labels, (std::vector<double>{1, -1, 1}));
-  EXPECT_EQ(data.x, (SparseColumns{3, 7, {0, 1, 1, 2, 2, 2, 2, 3}, {2, 0, 0}, {1, 0.5, -2}}));
-  EXPECT_EQ(read(text, 9).x.columns, 9);
-  EXPECT_EQ(read("").x, SparseColumns());
+  EXPECT_EQ(data.rows, (SparseColumns{7, 3, {0, 2, 2, 3}, {2, 6, 0}, {0.5, -2, 1}}));
+  EXPECT_EQ(read(text, 9).rows.rows, 9);
+  EXPECT_EQ(read("").rows, SparseColumns());
+  EXPECT_EQ(read_labels(text).columns, 7);
+  EXPECT_TRUE(read_labels("# none\n").labels.empty());
+}
+
+TEST_F(Libsvm, LooksAtNoMoreThanItIsAskedFor) {
+  const std::string text = "x\n1 1:1\n2 1:1\ny\n";
+  expect_refused(text, 1, "expected a finite number as the label");
+  EXPECT_EQ(read(text, 1, ops::Range{1, 3}).labels, (std::vector<double>{1, 2}));
+  const auto error = tests::error_of([&] { read("1 1:1\n", 1, ops::Range{0, 2}); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->message(), HasSubstr("it has 1 rows; asked for were those of [0, 2)"));
+}
+
+TEST_F(Libsvm, LabelsAreReadWithoutEntriesButForTheLastIndex) {
+  EXPECT_EQ(read_labels("1 x 4:1\n").columns, 4);
+  for (const std::string text :
+       {"1 1:1\nx 1:1\n", "1 1:1\n1 x\n", "1\n1 0:1\n", "1\n1 2147483647:1\n"}) {
+    const auto error = tests::error_of([&] { read_labels(text); });
+    ASSERT_TRUE(error) << text;
+    EXPECT_EQ(error->where(), format("{}:2", path_.string()));
+  }
 }
 
 TEST_F(Libsvm, WhatIsNoneIsRefusedByItsLine) {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "apps/classifier/linear_model.h"
 #include "apps/data/array_rows.h"
 #include "apps/data/corpus.h"
 #include "apps/data/csc_arrays.h"
@@ -145,7 +146,12 @@ void read_csc(const std::string& bytes) {
 
 void read_dense_array(const std::string& bytes) { apps::read_column_array(bytes_in_memory(bytes)); }
 
-void read_labelled_rows(const std::string& bytes) { apps::read_libsvm(*bytes_in_memory(bytes)); }
+void read_labelled_rows(const std::string& bytes) {
+  apps::read_libsvm(*bytes_in_memory(bytes));
+  apps::read_libsvm_labels(*bytes_in_memory(bytes));
+}
+
+void read_classifier(const std::string& bytes) { apps::read_linear_model(*bytes_in_memory(bytes)); }
 
 void read_documents_of_words(const std::string& bytes) {
   const auto file = bytes_in_memory(bytes);

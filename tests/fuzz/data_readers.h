@@ -25,5 +25,6 @@ void read_csc(const std::string& bytes);          // of an npz
 void read_dense_array(const std::string& bytes);
 void read_labelled_rows(const std::string& bytes);  // of LIBSVM
 void read_documents_of_words(const std::string& bytes);
+void read_classifier(const std::string& bytes);
 
 }  // namespace kerf::tests
