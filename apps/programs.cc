@@ -1,5 +1,6 @@
 #include "apps/programs.h"
 
+#include "apps/classifier/classifier_worker.h"
 #include "apps/data/datasets.h"
 #include "apps/data/given_inputs.h"
 #include "apps/lasso/lasso_set_worker.h"
@@ -25,6 +26,7 @@ schedmp::TrainingFactories training_factories() {
 schedmp::ProgramFactories program_factories() {
   return {{"training", [] { return schedmp::training_worker(training_factories()); }},
           {"least-squares", schedmp::worker_half<LeastSquaresWorker>},
+          {"classifier", schedmp::worker_half<ClassifierWorker>},
           {"lasso-sets", schedmp::worker_half<LassoSetWorker>},
           {"lasso-sweeps", schedmp::worker_half<LassoSweepWorker>},
           {"lda", schedmp::worker_half<LdaWorker>},

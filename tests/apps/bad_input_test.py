@@ -14,6 +14,7 @@ from kerf_command import KERF, SLOW, KerfTest, run, write_images
 LASSO = ("--x", "x.mtx", "--y", "y.mtx", "--lambda", 1)
 MF = ("--ratings", "x.mtx")
 LDA = ("--corpus", "x.txt")
+CLASSES = ("--data", "x.libsvm")
 QUICK = ("--workers", 2, "--steps", 2, "--no-test", "--transport", "inproc")
 
 
@@ -299,12 +300,14 @@ class Requests(KerfTest):
                  "run": ("--rows", "--columns", "--block", "--sweeps", "--workers", "--seed"),
                  "lasso": ("--set-size", "--depth", "--workers", "--seed", "--max-passes"),
                  "mf": ("--rank", "--iterations", "--blocks", "--workers", "--seed"),
-                 "lda": ("--topics", "--iterations", "--blocks", "--workers", "--seed")}
+                 "lda": ("--topics", "--iterations", "--blocks", "--workers", "--seed", "--snapshot-rounds"),
+                 "logistic": ("--sweeps", "--workers", "--seed", "--max-passes"), "svm": ("--sweeps", "--workers", "--seed", "--max-passes")}
         for command, names in flags.items():
             for flag in names:
                 for value in ("010", "0x3", "1e3"):
                     with self.subTest(command=command, flag=flag, value=value):
-                        needed = {"run": ("least-squares",), "eval": ("--weights", "w"), "lasso": LASSO, "mf": MF, "lda": LDA}.get(command, ())
+                        needed = {"run": ("least-squares",), "eval": ("--weights", "w"), "lasso": LASSO, "mf": MF, "lda": LDA, "logistic": CLASSES,
+                                  "svm": CLASSES}.get(command, ())
                         self.assert_one_error(run(command, *needed, flag, value), f"{flag}: ", f'"{value}" is no whole number')
 
     def test_flags_that_would_do_nothing(self):
@@ -325,7 +328,8 @@ class Requests(KerfTest):
 
     def test_no_option_takes_an_empty_value(self):
         """An unset variable of a script is not zero, and not a default."""
-        least = {"plan": 44, "train": 40, "eval": 30, "infer": 30, "run": 8, "lasso": 14, "mf": 15, "lda": 16, "schedule": 20, "profile": 15, "export": 12, "compare": 0,
+        least = {"plan": 44, "train": 40, "eval": 30, "infer": 30, "run": 8, "lasso": 19, "mf": 21, "lda": 21, "logistic": 20, "svm": 21, "predict": 4,
+                 "schedule": 20, "profile": 15, "export": 12, "compare": 0,
                  "worker": 2}
         for command, count in least.items():
             text = run(command, "--help").stdout
@@ -335,7 +339,8 @@ class Requests(KerfTest):
             self.assertGreaterEqual(len(flags), count, command)
             for flag in sorted(flags):
                 with self.subTest(command=command, flag=flag):
-                    needed = {"run": ("least-squares",), "lasso": LASSO, "mf": MF, "lda": LDA, "eval": ("--weights", "w"), "compare": ("a",), "export": ("--out", "a"),
+                    needed = {"run": ("least-squares",), "lasso": LASSO, "mf": MF, "lda": LDA, "logistic": CLASSES, "svm": CLASSES,
+                              "predict": ("--model", "a", "--data", "b"), "eval": ("--weights", "w"), "compare": ("a",), "export": ("--out", "a"),
                               "infer": ("--input", "a=b", "--output", "c")}.get(command, ())
                     self.assert_one_error(run(command, *needed, flag, ""), f"{flag}: ")
         for flag in ("--steps", "--seed", "--momentum", "--workers", "--plan", "--weights", "--listen", "--picture",

@@ -225,6 +225,7 @@ const std::vector<Reader>& readers() {
       {"matrix", read_matrix_text, 32 * kMiB, 512},
       {"libsvm", read_labelled_rows, 32 * kMiB, 512},
       {"corpus", read_documents_of_words, 64 * kMiB, 1024},
+      {"classifier", read_classifier, 16 * kMiB, 256},
       {"csc", read_csc, 8 * kMiB, kInflated},
       {"column", read_dense_array, kMiB, 64},
       // Constants that are computed are the most of it, each bounded.

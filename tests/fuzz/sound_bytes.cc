@@ -2,6 +2,7 @@
 #include <set>
 #include <utility>
 
+#include "apps/classifier/linear_model.h"
 #include "apps/profile_file.h"
 #include "runtime/activity.h"
 #include "runtime/channel.h"
@@ -224,6 +225,15 @@ Sound matrix_texts() {
           {"array", head + "array real skew-symmetric\n3 3\n1\n2\n\n-3.25\n"}};
 }
 
+Sound classifiers() {
+  const auto text = [](apps::LinearLoss loss, double bias, std::vector<double> weights) {
+    const apps::LinearModel model{loss, {-1, 1}, 0.5, bias, 3, std::move(weights)};
+    return written([&](const fs::path& path) { apps::write_linear_model(path, model); });
+  };
+  return {{"logistic", text(apps::LinearLoss::kLogistic, 2, {0, 0.5, 0, -1e-3})},
+          {"svm", text(apps::LinearLoss::kSquaredHinge, 0, {1, 0, -0.25})}};
+}
+
 Sound csc_archives() {
   const apps::SparseColumns matrix{3, 2, {0, 2, 3}, {0, 2, 1}, {1, -2, 3}};
   return {{"narrow", stored_zip(csc_members(matrix, false))},
@@ -247,6 +257,7 @@ std::map<std::string, std::string> sound_bytes(const std::string& reader) {
   if (reader == "matrix") return matrix_texts();
   if (reader == "libsvm") return {{"rows", "+1 1:0.5 7:-2 # one\n-1\n0.5 2:1e-3 3:4\n"}};
   if (reader == "corpus") return {{"documents", "0:2 17:1 3:1\n\n4:12 0:1\n"}};
+  if (reader == "classifier") return classifiers();
   if (reader == "csc") return csc_archives();
   if (reader == "column")
     return {{"wide", npy_bytes_of(ops::DType::kFloat64, {3}, std::vector<double>{1, -2, 3})},
