@@ -126,7 +126,7 @@ def main():
     parser.add_argument("--topics", type=int, default=100)
     parser.add_argument("--alpha", type=float, default=0.1)
     parser.add_argument("--beta", type=float, default=0.01)
-    parser.add_argument("--held-out", type=float, default=-7.6)
+    parser.add_argument("--held-out", type=float, default=-7.7)
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -31,11 +31,10 @@ std::string absolute_or_none(const std::string& file) {
 
 }  // namespace
 
-Classifier::Classifier(const ClassifierOptions& options, int workers,
-                       ConvergenceRun::Observer observer)
+Classifier::Classifier(const ClassifierOptions& options, int workers)
     : options_(options),
       workers_(workers),
-      run_(options, options.size.rows, options.file.data, std::move(observer)),
+      run_(options, options.size.rows, options.file.data),
       weights_(static_cast<size_t>(options.size.columns) + (options.bias == 0 ? 0 : 1)) {
   KERF_CHECK(options.c > 0 && options.bias >= 0 && options.sweeps >= 1);
 }

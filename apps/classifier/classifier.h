@@ -29,6 +29,7 @@
 #include "apps/classifier/classifier_messages.h"
 #include "apps/report/convergence_run.h"
 #include "schedmp/program.h"
+#include "schedmp/state.h"
 
 namespace kerf::apps {
 
@@ -44,15 +45,23 @@ struct ClassifierOptions : ConvergenceLimits {
 
 class Classifier : public schedmp::SchedulerHalf<ClassifierMessages> {
  public:
-  Classifier(const ClassifierOptions& options, int workers, ConvergenceRun::Observer observer = {});
+  Classifier(const ClassifierOptions& options, int workers);
 
   std::string name() const override { return "classifier"; }
   Job job(int worker) override;
   Decision schedule(int64_t round) override;
   void aggregate(int64_t round, std::vector<Result> results) override;
+  std::string snapshot() override { return schedmp::state_of(*this); }
+  void restore(std::string_view snapshot) override { schedmp::take_state(*this, snapshot); }
+  template <class Archive>
+  void state(Archive& archive) {
+    archive(run_, weights_, check_, ends_, kept_, over_, last_gap_, met_, guessed_, truth_,
+            rounds_unchecked_, updates_);
+  }
 
   // Of all features, and of the bias behind them if there is one.
   const std::vector<double>& weights() const { return weights_; }
+  ConvergenceRun& run() { return run_; }
   const ConvergenceRun& run() const { return run_; }
 
  private:

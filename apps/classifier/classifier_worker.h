@@ -14,6 +14,7 @@
 #include "apps/classifier/classifier_messages.h"
 #include "apps/classifier/training_rows.h"
 #include "schedmp/program.h"
+#include "schedmp/state.h"
 
 namespace kerf::apps {
 
@@ -22,6 +23,12 @@ class ClassifierWorker : public schedmp::WorkerHalf<ClassifierMessages> {
   // Reads its rows. Throws Error{kUsage} that names the file.
   void start(runtime::Workplace& workplace, const ClassifierJob& job) override;
   ClassifierResult update(const ClassifierTask& task) override;
+  std::string snapshot() override { return schedmp::state_of(*this); }
+  void restore(std::string_view snapshot) override { schedmp::take_state(*this, snapshot); }
+  template <class Archive>
+  void state(Archive& archive) {
+    archive(weights_, given_, states_, before_, rests_, dual_, gap_);
+  }
 
  private:
   template <class Loss>
@@ -40,6 +47,10 @@ class ClassifierWorker : public schedmp::WorkerHalf<ClassifierMessages> {
   struct Rest {
     uint8_t left = 0;
     uint8_t last = 0;
+    template <class Archive>
+    void serialize(Archive& archive) {
+      archive(left, last);
+    }
   };
 
   runtime::Activity* activity_ = nullptr;

@@ -38,7 +38,7 @@ std::vector<double> labels_beside(const LabelledFile& file, int64_t rows, const 
 }  // namespace
 
 bool is_matrix_file(const std::filesystem::path& path) {
-  return path.extension() == ".mtx" || path.extension() == ".npz";
+  return path.extension() == ".mtx" || path.extension() == ".csv" || path.extension() == ".npz";
 }
 
 LabelledSize size_of_labelled(const LabelledFile& file) {

@@ -17,6 +17,7 @@ void add_lda_command(CLI::App& app, Chosen& chosen);
 void add_logistic_command(CLI::App& app, Chosen& chosen);
 void add_mf_command(CLI::App& app, Chosen& chosen);
 void add_svm_command(CLI::App& app, Chosen& chosen);
+void add_predict_command(CLI::App& app, Chosen& chosen);
 void add_run_command(CLI::App& app, Chosen& chosen);
 void add_report_command(CLI::App& app, Chosen& chosen);
 void add_schedule_command(CLI::App& app, Chosen& chosen);

@@ -1,5 +1,6 @@
 // kerf lasso: least squares with a penalty on the sum of magnitudes, by scheduled coordinate
 // descent.
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -9,14 +10,12 @@
 
 #include "apps/data/matrix_file.h"
 #include "apps/data/matrix_market.h"
-#include "apps/kerf/answer.h"
 #include "apps/kerf/commands.h"
 #include "apps/kerf/convergence_flags.h"
-#include "apps/kerf/drive.h"
-#include "apps/kerf/flag_values.h"
-#include "apps/kerf/run_flags.h"
 #include "apps/lasso/lasso_sets.h"
 #include "apps/lasso/lasso_sweeps.h"
+#include "apps/main/flag_values.h"
+#include "apps/main/program_command.h"
 
 namespace kerf::apps {
 
@@ -31,111 +30,103 @@ const std::map<std::string, Sampling> kSchedules = {
 
 constexpr const char* kSweeps = "sweeps";
 
-struct LassoCommand {
-  LassoProblem problem;
-  LassoSetOptions by_sets;
-  LassoSweepOptions by_sweeps;
-  CrewFlags crew_flags;
-  std::optional<int> given_workers;
-  int workers = 2;
-  std::vector<double> y;
-  std::string schedule = kSweeps;
-  std::optional<int64_t> set_size;
-  std::string out;
-  std::string picture;
-  bool json = false;
-  CLI::App* command = nullptr;
-
-  int run();
+class LassoCommand : public ProgramCommand {
+ public:
+  std::string name() const override { return "lasso"; }
+  std::string about() const override {
+    return "Minimises 1/2 |y - X b|^2 + lambda |b|_1 by scheduled coordinate descent.";
+  }
+  std::string divided() const override { return "Columns, or rows,"; }
+  std::string examples() const override {
+    return "Examples:\n"
+           "  kerf lasso --x X.mtx --y Y.mtx --lambda 0.5 --out BETA.mtx\n"
+           "  kerf lasso --x X.npz --y y.npy --lambda 0.5 --workers 4 --schedule uniform --json";
+  }
+  void add_flags(CLI::App& command) override;
+  void run(ProgramRun& run) override;
 
  private:
+  void add_schedule_flags(CLI::App& command);
   void check();
   void check_flags_of_schedule() const;
   template <class Program>
-  int solve(Program& program, ConvergenceProgress& progress) const;
+  void solve(ProgramRun& run, Program&& program, int workers) const;
+
+  LassoProblem problem_;
+  LassoSetOptions by_sets_;
+  LassoSweepOptions by_sweeps_;
+  std::vector<double> y_;
+  std::string schedule_ = kSweeps;
+  std::optional<int64_t> set_size_;
+  std::string out_;
+  CLI::App* command_ = nullptr;
 };
 
 void LassoCommand::check_flags_of_schedule() const {
-  const bool sweeps = schedule == kSweeps;
+  const bool sweeps = schedule_ == kSweeps;
   for (const char* flag : {"--set-size", "--depth", "--seed"})
-    require(!sweeps || command->get_option(flag)->count() == 0, flag,
+    require(!sweeps || command_->get_option(flag)->count() == 0, flag,
             "it is of --schedule uniform, priority and priority+filter");
-  require(schedule == "priority+filter" || command->get_option("--threshold")->count() == 0,
+  require(schedule_ == "priority+filter" || command_->get_option("--threshold")->count() == 0,
           "--threshold", "it is of --schedule priority+filter");
-  const double threshold = by_sets.sets.dependency.threshold;
+  const double threshold = by_sets_.sets.dependency.threshold;
   require(threshold >= 0 && threshold < 1, "--threshold",
           format("{} is not from 0 up to 1; 0.2 to 0.3 is a good one", threshold));
-  require(sweeps || command->get_option("--sweeps")->count() == 0, "--sweeps",
+  require(sweeps || command_->get_option("--sweeps")->count() == 0, "--sweeps",
           "it is of --schedule sweeps");
-  require(by_sweeps.sweeps >= 1, "--sweeps", "it is not at least 1");
-  require(by_sets.depth >= 1, "--depth", "it is not at least 1");
-  require(!set_size || *set_size >= 1, "--set-size", "it is not at least 1");
+  require(by_sweeps_.sweeps >= 1, "--sweeps", "it is not at least 1");
+  require(by_sets_.depth >= 1, "--depth", "it is not at least 1");
+  require(!set_size_ || *set_size_ >= 1, "--set-size", "it is not at least 1");
 }
 
 void LassoCommand::check() {
-  require(std::isfinite(problem.lambda) && problem.lambda > 0, "--lambda",
-          format("{} is not above 0", problem.lambda));
-  check_convergence_flags(problem, picture);
+  require(std::isfinite(problem_.lambda) && problem_.lambda > 0, "--lambda",
+          format("{} is not above 0", problem_.lambda));
+  check_convergence_flags(problem_);
   check_flags_of_schedule();
-  require(out.empty() || can_hold_file(out), "--out", format("there is no folder for {}", out));
-  require(out.empty() || std::filesystem::path(out).extension() == ".mtx", "--out",
-          format("{} does not end in .mtx", out));
-  const MatrixSize x = matrix_size(problem.x);
-  require(x.rows >= 1 && x.columns >= 1, problem.x, "it is empty");
-  y = read_column(problem.y);
-  require(std::ssize(y) == x.rows, problem.y,
-          format("it has {}, and {} has {}", plural(std::ssize(y), "row"), problem.x, x.rows));
-  const auto [divided, what] =
-      schedule == kSweeps ? std::pair(x.columns, "columns") : std::pair(x.rows, "rows");
-  workers = given_workers.value_or(static_cast<int>(std::min<int64_t>(2, divided)));
-  require(workers >= 1 && workers <= kMostWorkers && workers <= divided, "--workers",
-          format("{} is not within 1 and {}: {} are divided over them", workers,
-                 std::min<int64_t>(kMostWorkers, divided), what));
-  problem.rows = x.rows;
-  problem.columns = x.columns;
+  require(out_.empty() || can_hold_file(out_), "--out", format("there is no folder for {}", out_));
+  require(out_.empty() || std::filesystem::path(out_).extension() == ".mtx", "--out",
+          format("{} does not end in .mtx", out_));
+  const MatrixSize x = matrix_size(problem_.x);
+  require(x.rows >= 1 && x.columns >= 1, problem_.x, "it is empty");
+  y_ = read_column(problem_.y);
+  require(std::ssize(y_) == x.rows, problem_.y,
+          format("it has {}, and {} has {}", plural(std::ssize(y_), "row"), problem_.x, x.rows));
+  problem_.rows = x.rows;
+  problem_.columns = x.columns;
 }
 
 template <class Program>
-int LassoCommand::solve(Program& program, ConvergenceProgress& progress) const {
-  const schedmp::LoopReport loop = drive(program, crew_flags, {.workers = workers}, progress).loop;
+void LassoCommand::solve(ProgramRun& run, Program&& program, int workers) const {
+  const schedmp::LoopReport loop = converge(run, program, workers);
   const std::vector<double>& solution = program.solution();
-  if (!out.empty()) write_matrix_market(out, solution);
-  const ConvergenceRun& how = program.run();
-  tell_convergence(how, problem, picture,
-                   format("Lasso, lambda {:g}, by {}", problem.lambda, schedule));
+  if (!out_.empty()) write_matrix_market(out_, solution);
+  note_gap(program.run(), problem_);
   const auto nonzeros =
       std::count_if(solution.begin(), solution.end(), [](double b) { return b != 0; });
-  answer(
-      json,
-      [&] {
-        Json told = convergence_json(how, loop);
-        told["nonzeros"] = nonzeros;
-        return told;
-      },
-      [&](bool) {
-        return convergence_table(how.history(), problem.columns) +
-               format("\n{}, {} of {} coefficients are not 0\n",
-                      convergence_line(how, loop, workers), human_count(nonzeros),
-                      human_count(problem.columns));
-      });
-  return 0;
+  Json told = convergence_json(program.run(), loop);
+  told["nonzeros"] = nonzeros;
+  run.answer(
+      program.run().history(), format("Lasso, lambda {:g}, by {}", problem_.lambda, schedule_),
+      told,
+      format("{}, {} of {} coefficients are not 0", convergence_line(program.run(), loop, workers),
+             human_count(nonzeros), human_count(problem_.columns)));
 }
 
-int LassoCommand::run() {
+void LassoCommand::run(ProgramRun& run) {
   check();
-  ConvergenceProgress progress(progress_on_stderr(), problem.columns, problem.tolerance);
-  const auto tell = [&](const ConvergencePoint& point) { progress.tell(point); };
-  if (schedule == kSweeps) {
-    static_cast<LassoProblem&>(by_sweeps) = problem;
-    LassoSweeps program(by_sweeps, workers, y, tell);
-    return solve(program, progress);
+  problem_.most_seconds = run.most_seconds();
+  if (schedule_ == kSweeps) {
+    const int workers = run.workers(problem_.columns, "columns");
+    static_cast<LassoProblem&>(by_sweeps_) = problem_;
+    return solve(run, LassoSweeps(by_sweeps_, workers, y_), workers);
   }
-  static_cast<LassoProblem&>(by_sets) = problem;
-  by_sets.sets.sampling = kSchedules.at(schedule);
-  const int64_t an_eighth = std::max<int64_t>(1, problem.columns / 8 / by_sets.depth);
-  by_sets.sets.size = set_size.value_or(std::min<int64_t>(256, an_eighth));
-  LassoSets program(by_sets, workers, tell);
-  return solve(program, progress);
+  const int workers = run.workers(problem_.rows, "rows");
+  static_cast<LassoProblem&>(by_sets_) = problem_;
+  by_sets_.sets.sampling = kSchedules.at(schedule_);
+  const int64_t an_eighth = std::max<int64_t>(1, problem_.columns / 8 / by_sets_.depth);
+  by_sets_.sets.size = set_size_.value_or(std::min<int64_t>(256, an_eighth));
+  solve(run, LassoSets(by_sets_, workers), workers);
 }
 
 std::vector<std::string> schedules() {
@@ -144,10 +135,10 @@ std::vector<std::string> schedules() {
   return names;
 }
 
-void add_schedule_flags(CLI::App& command, LassoCommand& state) {
-  schedmp::VariableSetOptions& sets = state.by_sets.sets;
+void LassoCommand::add_schedule_flags(CLI::App& command) {
+  schedmp::VariableSetOptions& sets = by_sets_.sets;
   command
-      .add_option("--schedule", state.schedule,
+      .add_option("--schedule", schedule_,
                   "sweeps: each worker has some columns and goes through them one after the other. "
                   "Or each has some rows, and a round sets some variables at once: uniform takes "
                   "every variable once a pass; priority those that changed most; priority+filter "
@@ -155,17 +146,17 @@ void add_schedule_flags(CLI::App& command, LassoCommand& state) {
       ->check(CLI::IsMember(schedules()))
       ->capture_default_str();
   command
-      .add_option("--sweeps", state.by_sweeps.sweeps,
+      .add_option("--sweeps", by_sweeps_.sweeps,
                   "How often a worker goes through its columns in a round of --schedule sweeps")
       ->check(whole_number<int>())
       ->capture_default_str();
   command
-      .add_option("--set-size", state.set_size,
+      .add_option("--set-size", set_size_,
                   "Variables of a round, at most (default 256, or so few that all rounds under way "
                   "have an eighth of the variables)")
       ->check(whole_number<int64_t>())
       ->type_name("N");
-  command.add_option("--depth", state.by_sets.depth, "Rounds under way")
+  command.add_option("--depth", by_sets_.depth, "Rounds under way")
       ->check(whole_number<int>())
       ->capture_default_str();
   command
@@ -175,36 +166,26 @@ void add_schedule_flags(CLI::App& command, LassoCommand& state) {
   add_seed_flag(command, sets.seed, "Of the order of variables");
 }
 
+void LassoCommand::add_flags(CLI::App& command) {
+  command_ = &command;
+  command
+      .add_option("--x", problem_.x,
+                  "The matrix X: Matrix Market (.mtx), CSC (.npz), or a table (.csv)")
+      ->required()
+      ->type_name("FILE");
+  command.add_option("--y", problem_.y, "The column y: .mtx, .npy or .csv")
+      ->required()
+      ->type_name("FILE");
+  command.add_option("--lambda", problem_.lambda, "The weight of |b|_1")->required();
+  add_convergence_flags(command, problem_, "variables");
+  add_schedule_flags(command);
+  command.add_option("--out", out_, "Where to write b, as Matrix Market")->type_name("FILE.mtx");
+}
+
 }  // namespace
 
 void add_lasso_command(CLI::App& app, Chosen& chosen) {
-  CLI::App* command = app.add_subcommand(
-      "lasso", "Minimises 1/2 |y - X b|^2 + lambda |b|_1 by scheduled coordinate descent.");
-  auto state = std::make_shared<LassoCommand>();
-  state->command = command;
-  command->add_option("--x", state->problem.x, "The matrix X: Matrix Market (.mtx), or CSC (.npz)")
-      ->required()
-      ->type_name("FILE");
-  command->add_option("--y", state->problem.y, "The column y: .mtx or .npy")
-      ->required()
-      ->type_name("FILE");
-  command->add_option("--lambda", state->problem.lambda, "The weight of |b|_1")->required();
-  add_convergence_flags(*command, state->problem, state->picture, "variables");
-  add_schedule_flags(*command, *state);
-  command
-      ->add_option("--workers", state->given_workers,
-                   "Columns, or rows, are divided over them (default 2)")
-      ->check(whole_number<int>())
-      ->type_name("N");
-  command->add_option("--out", state->out, "Where to write b, as Matrix Market")
-      ->type_name("FILE.mtx");
-  add_crew_flags(*command, state->crew_flags);
-  add_json_flag(*command, state->json);
-  command->footer(
-      "Examples:\n"
-      "  kerf lasso --x X.mtx --y Y.mtx --lambda 0.5 --out BETA.mtx\n"
-      "  kerf lasso --x X.npz --y y.npy --lambda 0.5 --workers 4 --schedule uniform --json");
-  run_when_chosen(*command, chosen, state);
+  add_program_command(std::make_shared<LassoCommand>(), app, chosen);
 }
 
 }  // namespace kerf::apps

@@ -17,6 +17,11 @@ struct LassoTerms {
   double fit = 0;              // y . r
   double l1 = 0;               // |b|_1
   double largest_product = 0;  // of all |x_j . r|
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(residual, fit, l1, largest_product);
+  }
 };
 
 inline double primal(const LassoTerms& m, double lambda) { return m.residual / 2 + lambda * m.l1; }

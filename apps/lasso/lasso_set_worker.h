@@ -7,6 +7,7 @@
 #include "apps/data/sparse_columns.h"
 #include "apps/lasso/lasso_set_messages.h"
 #include "schedmp/program.h"
+#include "schedmp/state.h"
 
 namespace kerf::apps {
 
@@ -15,6 +16,12 @@ class LassoSetWorker : public schedmp::WorkerHalf<LassoSetMessages> {
   // Reads its rows. Throws Error{kUsage} that names the file.
   void start(runtime::Workplace& workplace, const LassoSetJob& job) override;
   LassoSetResult update(const LassoSetTask& task) override;
+  std::string snapshot() override { return schedmp::state_of(*this); }
+  void restore(std::string_view snapshot) override { schedmp::take_state(*this, snapshot); }
+  template <class Archive>
+  void state(Archive& archive) {
+    archive(residual_);
+  }
 
  private:
   std::vector<double> gram(const LassoSetTask& task);

@@ -56,10 +56,10 @@ schedmp::VariableSetOptions sets_of(const LassoSetOptions& options) {
 
 }  // namespace
 
-LassoSets::LassoSets(const LassoSetOptions& options, int workers, ConvergenceRun::Observer observer)
+LassoSets::LassoSets(const LassoSetOptions& options, int workers)
     : options_(options),
       workers_(workers),
-      run_(options, options.columns, options.y, std::move(observer)),
+      run_(options, options.columns, options.y),
       sets_(sets_of(options)),
       b_(static_cast<size_t>(options.columns)),
       squared_norms_(b_.size()) {
@@ -297,7 +297,7 @@ void LassoSets::change(int64_t column, double value) {
 }
 
 void LassoSets::expect_no_rise(double objective) const {
-  if (objective > kDiverged * run_.history().front().objective)
+  if (objective > kDiverged * objective_of(run_.points().front()))
     throw_diverged(options_.sets.sampling);
 }
 

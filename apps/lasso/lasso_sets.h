@@ -28,6 +28,7 @@
 #include "apps/lasso/lasso_set_messages.h"
 #include "apps/report/convergence_run.h"
 #include "schedmp/program.h"
+#include "schedmp/state.h"
 #include "schedmp/variables/variable_sets.h"
 
 namespace kerf::apps {
@@ -40,7 +41,7 @@ struct LassoSetOptions : LassoProblem {
 class LassoSets : public schedmp::SchedulerHalf<LassoSetMessages> {
  public:
   // Throws Error{kUsage} of sets that cannot be.
-  LassoSets(const LassoSetOptions& options, int workers, ConvergenceRun::Observer observer = {});
+  LassoSets(const LassoSetOptions& options, int workers);
 
   std::string name() const override { return "lasso-sets"; }
   Job job(int worker) override;
@@ -48,8 +49,16 @@ class LassoSets : public schedmp::SchedulerHalf<LassoSetMessages> {
   Decision schedule(int64_t round) override;
   // Throws Error{kUsage} where it diverges.
   void aggregate(int64_t round, std::vector<Result> results) override;
+  std::string snapshot() override { return schedmp::state_of(*this); }
+  void restore(std::string_view snapshot) override { schedmp::take_state(*this, snapshot); }
+  template <class Archive>
+  void state(Archive& archive) {
+    archive(sets_, run_, b_, l1_, squared_norms_, changed_, change_, phase_, next_column_, checked_,
+            deltas_, scheduled_, updates_, next_check_, next_objective_, rounds_, over_);
+  }
 
   const std::vector<double>& solution() const { return b_; }
+  ConvergenceRun& run() { return run_; }
   const ConvergenceRun& run() const { return run_; }
 
  private:

@@ -128,10 +128,12 @@ double LassoSweepWorker::look_at_all() {
   std::partial_sort(above.begin(), above.begin() + static_cast<std::ptrdiff_t>(more), above.end());
   for (size_t i = 0; i < more; ++i) active_.push_back(above[i].second);
   std::sort(active_.begin(), active_.end());
-  active_x_ = columns_of(x_, active_);
+  copy_active();
   activity_->progress();
   return largest;
 }
+
+void LassoSweepWorker::copy_active() { active_x_ = columns_of(x_, active_); }
 
 double LassoSweepWorker::look_at_active() const {
   double largest = 0;

@@ -9,6 +9,7 @@
 #include "apps/data/sparse_columns.h"
 #include "apps/lasso/lasso_sweep_messages.h"
 #include "schedmp/program.h"
+#include "schedmp/state.h"
 
 namespace kerf::apps {
 
@@ -17,6 +18,13 @@ class LassoSweepWorker : public schedmp::WorkerHalf<LassoSweepMessages> {
   // Reads its columns. Throws Error{kUsage} that names the file.
   void start(runtime::Workplace& workplace, const LassoSweepJob& job) override;
   LassoSweepResult update(const LassoSweepTask& task) override;
+  std::string snapshot() override { return schedmp::state_of(*this); }
+  void restore(std::string_view snapshot) override { schedmp::take_state(*this, snapshot); }
+  template <class Archive>
+  void state(Archive& archive) {
+    archive(residual_, before_, b_, b_before_, remembered_, unmixed_, active_);
+    copy_active();
+  }
 
  private:
   void take(const LassoSweepTask& task);
@@ -25,6 +33,7 @@ class LassoSweepWorker : public schedmp::WorkerHalf<LassoSweepMessages> {
   void go_back();
   double look_at_all();
   double look_at_active() const;
+  void copy_active();
   void sweep();
   double l1() const;
 

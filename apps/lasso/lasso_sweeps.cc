@@ -29,12 +29,11 @@ double dot_of(const std::vector<double>& a, const std::vector<double>& b) {
 
 }  // namespace
 
-LassoSweeps::LassoSweeps(const LassoSweepOptions& options, int workers, std::vector<double> y,
-                         ConvergenceRun::Observer observer)
+LassoSweeps::LassoSweeps(const LassoSweepOptions& options, int workers, std::vector<double> y)
     : options_(options),
       workers_(workers),
       y_(std::move(y)),
-      run_(options, options.columns, options.y, std::move(observer)),
+      run_(options, options.columns, options.y),
       residual_(y_),
       b_(static_cast<size_t>(options.columns)),
       iterates_({y_}) {

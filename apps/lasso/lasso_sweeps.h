@@ -27,6 +27,7 @@
 #include "apps/lasso/lasso_sweep_messages.h"
 #include "apps/report/convergence_run.h"
 #include "schedmp/program.h"
+#include "schedmp/state.h"
 
 namespace kerf::apps {
 
@@ -37,15 +38,22 @@ struct LassoSweepOptions : LassoProblem {
 class LassoSweeps : public schedmp::SchedulerHalf<LassoSweepMessages> {
  public:
   // `y` is the file's.
-  LassoSweeps(const LassoSweepOptions& options, int workers, std::vector<double> y,
-              ConvergenceRun::Observer observer = {});
+  LassoSweeps(const LassoSweepOptions& options, int workers, std::vector<double> y);
 
   std::string name() const override { return "lasso-sweeps"; }
   Job job(int worker) override;
   Decision schedule(int64_t round) override;
   void aggregate(int64_t round, std::vector<Result> results) override;
+  std::string snapshot() override { return schedmp::state_of(*this); }
+  void restore(std::string_view snapshot) override { schedmp::take_state(*this, snapshot); }
+  template <class Archive>
+  void state(Archive& archive) {
+    archive(run_, phase_, residual_, b_, check_, look_, kept_, mix_, back_, due_, dual_, last_gap_,
+            iterates_, unmixed_, objective_, updates_, rounds_unchecked_);
+  }
 
   const std::vector<double>& solution() const { return b_; }
+  ConvergenceRun& run() { return run_; }
   const ConvergenceRun& run() const { return run_; }
 
  private:

@@ -57,6 +57,12 @@ class DocumentTopics {
     counts[size] = 0;
   }
 
+  // What a snapshot holds of it.
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(sizes_, topics_, counts_);
+  }
+
  private:
   std::span<const int32_t> of(const std::vector<int32_t>& all, int64_t document) const {
     return std::span(all).subspan(static_cast<size_t>(begins_[static_cast<size_t>(document)]),

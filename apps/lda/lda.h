@@ -33,6 +33,7 @@
 #include "apps/lda/topic_model.h"
 #include "apps/report/history.h"
 #include "schedmp/program.h"
+#include "schedmp/state.h"
 
 namespace kerf::apps {
 
@@ -65,6 +66,12 @@ class Lda : public schedmp::SchedulerHalf<LdaMessages> {
   schedmp::LaneTable lanes(int workers) const override;
   Decision schedule(int64_t round) override;
   void aggregate(int64_t round, std::vector<Result> results) override;
+  std::string snapshot() override { return schedmp::state_of(*this); }
+  void restore(std::string_view snapshot) override { schedmp::take_state(*this, snapshot); }
+  template <class Archive>
+  void state(Archive& archive) {
+    archive(phase_, told_, sweeps_, counted_, behind_, history_);
+  }
 
   History& history() { return history_; }
   const std::vector<HistoryPoint>& points() const { return history_.points(); }

@@ -16,6 +16,7 @@
 #include "apps/lda/rising_logs.h"
 #include "apps/lda/topic_sampler.h"
 #include "schedmp/program.h"
+#include "schedmp/state.h"
 #include "schedmp/variables/travelling_blocks.h"
 
 namespace kerf::apps {
@@ -32,6 +33,12 @@ class LdaWorker : public schedmp::WorkerHalf<LdaMessages> {
   // Reads its documents. Throws Error{kUsage} that names the file.
   void start(runtime::Workplace& workplace, const LdaJob& job) override;
   LdaResult update(const LdaTask& task) override;
+  std::string snapshot() override { return schedmp::state_of(*this); }
+  void restore(std::string_view snapshot) override { schedmp::take_state(*this, snapshot); }
+  template <class Archive>
+  void state(Archive& archive) {
+    archive(tokens_, *documents_, own_, told_, *blocks_);
+  }
 
  private:
   // Own tokens of a block, word by word.

@@ -29,6 +29,11 @@ namespace kerf::apps {
 struct Token {
   int32_t document = 0;
   int32_t topic = 0;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(document, topic);
+  }
 };
 
 class TopicSampler {

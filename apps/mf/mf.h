@@ -33,6 +33,7 @@
 #include "apps/report/history.h"
 #include "ops/layout.h"
 #include "schedmp/program.h"
+#include "schedmp/state.h"
 
 namespace kerf::apps {
 
@@ -66,6 +67,13 @@ class Mf : public schedmp::SchedulerHalf<MfMessages> {
   schedmp::LaneTable lanes(int workers) const override;
   Decision schedule(int64_t round) override;
   void aggregate(int64_t round, std::vector<Result> results) override;
+  std::string snapshot() override { return schedmp::state_of(*this); }
+  void restore(std::string_view snapshot) override { schedmp::take_state(*this, snapshot); }
+  template <class Archive>
+  void state(Archive& archive) {
+    archive(phase_, told_, moments_, scale_, turns_, iterations_, converged_, history_, asked_,
+            users_, items_);
+  }
 
   double mean() const { return moments_.mean; }
   int64_t ratings() const { return moments_.count; }
@@ -96,6 +104,10 @@ class Mf : public schedmp::SchedulerHalf<MfMessages> {
   struct Asked {
     int block = -1;  // -1: of users
     int64_t first = 0;
+    template <class Archive>
+    void serialize(Archive& archive) {
+      archive(block, first);
+    }
   };
 
   MfOptions options_;

@@ -82,16 +82,17 @@ MfResult MfWorker::update(const MfTask& task) {
   return result;
 }
 
-void MfWorker::standardise_by(const MfTask& task) {
-  if (std::exchange(standard_, true)) return;
-  standardise(cells_, task.mean - moments_.mean, task.scale);
-  standardise(tests_, task.mean - moments_.mean, task.scale);
+void MfWorker::standardise_by(const Standard& standard) {
+  if (standard_) return;
+  standard_ = standard;
+  standardise(cells_, standard.mean - moments_.mean, standard.scale);
+  standardise(tests_, standard.mean - moments_.mean, standard.scale);
   if (algorithm_ == MfAlgorithm::kCcd)
     rank_ones_.emplace(cells_, std::ssize(user_counts_), rank_, stride_);
 }
 
 MfResult MfWorker::turn(const MfTask& task) {
-  standardise_by(task);
+  standardise_by({task.mean, task.scale});
   const SgdRate rate{static_cast<float>(task.step), static_cast<float>(task.lambda)};
   if (task.work == MfWork::kMinima) rank_ones_->iterate(*blocks_, rate.lambda, users_, *activity_);
   MfResult result;

@@ -11,6 +11,7 @@
 #include "apps/mf/rank_ones.h"
 #include "apps/mf/rating_cells.h"
 #include "schedmp/program.h"
+#include "schedmp/state.h"
 #include "schedmp/variables/travelling_blocks.h"
 
 namespace kerf::apps {
@@ -20,11 +21,28 @@ class MfWorker : public schedmp::WorkerHalf<MfMessages> {
   // Reads its ratings. Throws Error{kUsage} that names the file.
   void start(runtime::Workplace& workplace, const MfJob& job) override;
   MfResult update(const MfTask& task) override;
+  std::string snapshot() override { return schedmp::state_of(*this); }
+  void restore(std::string_view snapshot) override { schedmp::take_state(*this, snapshot); }
+  template <class Archive>
+  void state(Archive& archive) {
+    std::optional<Standard> standard = standard_;
+    archive(standard, users_, *blocks_);
+    if (standard) standardise_by(*standard);
+    if (rank_ones_) archive(*rank_ones_);
+  }
 
  private:
+  // Ratings are less the mean of all, by their scale.
+  struct Standard {
+    double mean = 0, scale = 1;
+    template <class Archive>
+    void serialize(Archive& archive) {
+      archive(mean, scale);
+    }
+  };
   void read_ratings(const MfJob& job);
   void draw_rows(runtime::Workplace& workplace, const MfJob& job);
-  void standardise_by(const MfTask& task);
+  void standardise_by(const Standard& standard);
   MfResult turn(const MfTask& task);
   std::vector<float> rows_of(const MfTask& task);
 
@@ -34,7 +52,7 @@ class MfWorker : public schedmp::WorkerHalf<MfMessages> {
   MfAlgorithm algorithm_ = MfAlgorithm::kSgd;
   std::optional<ItemBlocks> items_;
   Moments moments_;
-  bool standard_ = false;  // ratings are less the mean of all, by their scale
+  std::optional<Standard> standard_;  // that ratings are by
   RatingCells cells_, tests_;
   std::vector<int64_t> user_counts_;               // own ratings by user
   std::vector<std::vector<int64_t>> item_counts_;  // by block, by item

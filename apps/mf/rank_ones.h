@@ -63,6 +63,11 @@ class RankOnes {
   // this number.
   void settle(const ItemRows& blocks, int rotation, std::span<float> block,
               std::vector<float>& users);
+  // What a snapshot holds of it.
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(residuals_, before_, product_, weight_, unsettled_);
+  }
 
  private:
   RankOneSide users_side(std::vector<float>& users, int number);

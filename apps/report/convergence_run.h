@@ -3,11 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "apps/report/convergence.h"
+#include "apps/report/history.h"
 
 namespace kerf::apps {
 
@@ -25,15 +25,19 @@ inline double relative_gap(double primal, double dual) {
   return gap < 0 ? 0 : gap;  // no number stays none
 }
 
+// Of its points.
+double objective_of(const HistoryPoint& point);
+std::optional<double> gap_of(const HistoryPoint& point);
+
 class ConvergenceRun {
  public:
-  using Observer = std::function<void(const ConvergencePoint&)>;
-  // A pass has so many updates. `file` is to blame where the objective is no finite number.
-  // `observer`, if any, is told of every note and check.
-  ConvergenceRun(const ConvergenceLimits& limits, int64_t pass, std::string file,
-                 Observer observer);
+  // Metrics of its history. The gap is known at checks.
+  enum Metrics : uint8_t { kObjective, kGap };
 
-  void begin();
+  // A pass has so many updates. `file` is to blame where the objective is no finite number.
+  ConvergenceRun(const ConvergenceLimits& limits, int64_t pass, std::string file);
+
+  void begin() { history_.begin(); }
   // So many updates were made, or are under way: a limit is reached.
   bool limit_is_reached(int64_t updates) const;
 
@@ -46,23 +50,31 @@ class ConvergenceRun {
   bool converged() const { return converged_; }
   // Many checks brought nothing.
   bool stalled() const { return in_vain_ >= kMostInVain; }
-  const std::vector<ConvergencePoint>& history() const { return history_; }
+  History& history() { return history_; }
+  const std::vector<HistoryPoint>& points() const { return history_.points(); }
+  // Gaps fall by factors: how much of the way from the first to the tolerance is behind us, in
+  // [0, 1].
+  double way() const;
+  // What a snapshot holds of it.
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(next_note_, first_gap_, least_, least_gap_, in_vain_, converged_, history_);
+  }
 
  private:
   static constexpr int kMostInVain = 20;
-  void keep(const ConvergencePoint& point);
+  void keep(int64_t rounds, int64_t updates, double objective, std::optional<double> gap);
 
   ConvergenceLimits limits_;
   int64_t pass_;
   std::string file_;
-  Observer observer_;
-  int64_t begin_ns_ = 0;
   int64_t next_note_ = 0;  // at so many updates
-  double least_ = 0;       // objective of a check
+  double first_gap_ = 0;
+  double least_ = 0;  // objective of a check
   double least_gap_ = 0;
   int in_vain_ = 0;  // checks in a row
   bool converged_ = false;
-  std::vector<ConvergencePoint> history_;
+  History history_;
 };
 
 }  // namespace kerf::apps

@@ -22,7 +22,9 @@ History::History(std::string counted, std::vector<Metric> metrics, const History
   begin();
 }
 
-void History::begin() { begin_ns_ = runtime::now_ns(); }
+void History::begin(double elapsed) {
+  begin_ns_ = runtime::now_ns() - static_cast<int64_t>(elapsed * 1e9);
+}
 
 double History::seconds() const {
   return static_cast<double>(runtime::now_ns() - begin_ns_) * 1e-9;

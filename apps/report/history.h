@@ -34,6 +34,11 @@ struct HistoryPoint {
   int64_t updates = 0;                        // of one variable, one rating, one token each
   double seconds = 0;                         // since the program began
   std::vector<std::optional<double>> values;  // of the metrics; empty where one was not measured
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(rounds, updates, seconds, values);
+  }
 };
 
 // When a program ends before it is done. 0: never.
@@ -49,8 +54,8 @@ class History {
   // `counted` is what the program calls that which it counts: "round", "iteration".
   History(std::string counted, std::vector<Metric> metrics, const HistoryLimits& limits = {});
 
-  // Seconds count from here on; else from the construction.
-  void begin();
+  // Seconds count from here on, of which there are some already; else from the construction.
+  void begin(double elapsed = 0);
   double seconds() const;
   bool limit_is_reached(int64_t rounds) const;
   // Told of every point; at most one.
@@ -67,6 +72,14 @@ class History {
   const std::vector<Metric>& metrics() const { return metrics_; }
   const HistoryLimits& limits() const { return limits_; }
   const std::vector<HistoryPoint>& points() const { return points_; }
+
+  // What a snapshot holds of it.
+  template <class Archive>
+  void serialize(Archive& archive) {
+    double elapsed = seconds();
+    archive(points_, elapsed);
+    begin(elapsed);
+  }
 
   // A list of objects: what is counted, updates, seconds, and each metric, null where it was not
   // measured.

@@ -9,6 +9,7 @@
 // compute thread; the workplace outlives it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -82,6 +83,18 @@ class TravellingBlocks {
                place, now_);
     while (here_ < now_ + home_blocks()) receive();
     return values_[static_cast<size_t>(place)];
+  }
+  // What a snapshot holds of it behind a full turn: the blocks that are at home.
+  template <class Archive>
+  void serialize(Archive& archive) {
+    for (int place = 0; place < home_blocks(); ++place) {
+      const std::span<Number> block = at_home(place);
+      std::vector<Number> values(block.begin(), block.end());
+      archive(values);
+      KERF_CHECK(values.size() == block.size(), "{} numbers of a block of {}", values.size(),
+                 block.size());
+      std::copy(values.begin(), values.end(), block.begin());
+    }
   }
 
  private:

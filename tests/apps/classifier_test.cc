@@ -41,7 +41,7 @@ TEST_P(LinearClassifier, FindsWhatPlainLoopsFind) {
           const auto program = classified(asked, workers);
           EXPECT_TRUE(program->run().converged());
           const double found = objective_of(classes, GetParam(), c, program->weights());
-          EXPECT_NEAR(program->run().history().back().objective, found, 1e-11 * found);
+          EXPECT_NEAR(objective_of(program->run().points().back()), found, 1e-11 * found);
           EXPECT_LE(found, optimum * (1 + 1.1e-9));
           EXPECT_GE(found, optimum * (1 - 1e-7)) << "the loop came no nearer";
           for (size_t j = 0; j < expected.size(); ++j)
@@ -55,12 +55,12 @@ TEST_P(LinearClassifier, IsNoFartherFromTheOptimumThanItSays) {
   const tests::Classes classes = classes_of(80, 30, 0.1, 9);
   const ClassesFile file(classes);
   const double optimum =
-      classified(file.asked(GetParam(), 2, 1e-12), 1)->run().history().back().objective;
+      objective_of(classified(file.asked(GetParam(), 2, 1e-12), 1)->run().points().back());
   const auto program = classified(file.asked(GetParam(), 2), 3);
-  EXPECT_GT(program->run().history().size(), 3);
-  for (const ConvergencePoint& point : program->run().history()) {
-    EXPECT_LE(point.objective * (1 - point.gap.value()), optimum * (1 + 1e-12));
-    EXPECT_GE(point.objective, optimum * (1 - 1e-9));
+  EXPECT_GT(program->run().points().size(), 3);
+  for (const HistoryPoint& point : program->run().points()) {
+    EXPECT_LE(objective_of(point) * (1 - gap_of(point).value()), optimum * (1 + 1e-12));
+    EXPECT_GE(objective_of(point), optimum * (1 - 1e-9));
   }
 }
 
@@ -78,7 +78,7 @@ TEST_P(LinearClassifier, ConvergesOnRowsThatAllWorkersHave) {
   for (const int workers : {2, 4, 12}) {
     const auto program = classified(file.asked(GetParam(), 0.5, 1e-6), workers);
     EXPECT_TRUE(program->run().converged()) << workers;
-    EXPECT_NEAR(program->run().history().back().objective, optimum, 2e-6 * optimum);
+    EXPECT_NEAR(objective_of(program->run().points().back()), optimum, 2e-6 * optimum);
   }
 }
 
@@ -114,7 +114,7 @@ TEST_P(LinearClassifier, TakesRowsWithoutEntriesAndLabelsOfAnyNumbers) {
   const auto program = classified(other.asked(GetParam(), 1), 2);
   EXPECT_TRUE(program->run().converged());
   EXPECT_EQ(program->weights(), expected->weights());
-  EXPECT_GE(program->run().history().back().objective, 2 * tests::loss_of(GetParam(), 0));
+  EXPECT_GE(objective_of(program->run().points().back()), 2 * tests::loss_of(GetParam(), 0));
 }
 
 TEST_P(LinearClassifier, ReadsMatricesLikeText) {
@@ -158,10 +158,10 @@ TEST_P(LinearClassifier, StopsWhereItIsTold) {
   asked.most_passes = 3;
   const auto program = classified(asked, 2);
   EXPECT_FALSE(program->run().converged());
-  const ConvergencePoint& last = program->run().history().back();
+  const HistoryPoint& last = program->run().points().back();
   EXPECT_GE(last.updates, 3 * 200);
   EXPECT_LT(last.updates, 6 * 200);
-  EXPECT_TRUE(last.gap) << "it ends with a check";
+  EXPECT_TRUE(gap_of(last)) << "it ends with a check";
 }
 
 TEST_P(LinearClassifier, EndsWhereRoundingLetsNothingFall) {
@@ -171,7 +171,7 @@ TEST_P(LinearClassifier, EndsWhereRoundingLetsNothingFall) {
   const auto program = classified(asked, 2);
   EXPECT_FALSE(program->run().converged());
   EXPECT_TRUE(program->run().stalled());
-  EXPECT_LT(program->run().history().back().gap.value(), 1e-10);
+  EXPECT_LT(gap_of(program->run().points().back()).value(), 1e-10);
 }
 
 // Rows rest where they add little: near the end most of them do, being certain.
@@ -179,7 +179,7 @@ TEST(LinearClassifierAtRest, LooksLessAtRowsThatAddLittle) {
   const tests::Classes classes = classes_of(2000, 5, 0.0, 3);
   const ClassesFile file(classes);
   const auto program = classified(file.asked(LinearLoss::kHinge, 1, 1e-7), 2);
-  const ConvergencePoint& last = program->run().history().back();
+  const HistoryPoint& last = program->run().points().back();
   EXPECT_LT(last.updates, last.rounds * 2000 / 2);
 }
 

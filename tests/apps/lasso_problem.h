@@ -142,7 +142,7 @@ void expect_optimum(const Program& program, const Regression& problem, double la
   EXPECT_TRUE(program.run().converged());
   const double optimum = objective_of(problem, expected, lambda);
   const double found = objective_of(problem, program.solution(), lambda);
-  EXPECT_NEAR(program.run().history().back().objective, found, 1e-9 * found);
+  EXPECT_NEAR(objective_of(program.run().points().back()), found, 1e-9 * found);
   EXPECT_GE(found, optimum * (1 - 1e-12));
   EXPECT_LE(found, optimum * (1 + 1.1e-9));
   for (size_t j = 0; j < expected.size(); ++j)

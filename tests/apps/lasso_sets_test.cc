@@ -62,13 +62,13 @@ TEST(LassoBySets, IsNoFartherFromTheOptimumThanItSays) {
     LassoSets program(options_of(files, lambda, sampling), 2);
     run(program, 2);
     int checks = 0;
-    for (const ConvergencePoint& point : program.run().history()) {
-      if (!point.gap) continue;
+    for (const HistoryPoint& point : program.run().points()) {
+      if (!gap_of(point)) continue;
       ++checks;
-      EXPECT_LE(point.objective * (1 - *point.gap), optimum * (1 + 1e-12));
+      EXPECT_LE(objective_of(point) * (1 - *gap_of(point)), optimum * (1 + 1e-12));
     }
     EXPECT_GT(checks, 2);
-    EXPECT_EQ(program.run().history().front().updates, 0);
+    EXPECT_EQ(program.run().points().front().updates, 0);
   }
 }
 
@@ -82,7 +82,7 @@ TEST(LassoBySets, IsZeroWhereThePenaltyIsLarge) {
     run(program, 2);
     EXPECT_TRUE(program.run().converged());
     EXPECT_THAT(program.solution(), testing::Each(0.0));
-    EXPECT_EQ(program.run().history().size(), 1) << "it knows before it begins";
+    EXPECT_EQ(program.run().points().size(), 1) << "it knows before it begins";
   }
 }
 
@@ -173,7 +173,7 @@ TEST(LassoBySets, IsTheSameInAnyUnit) {
     LassoSets program(options_of(files, unit * lambda, Sampling::kPriorityFiltered), 2);
     run(program, 2);
     EXPECT_TRUE(program.run().converged()) << unit;
-    EXPECT_NEAR(program.run().history().back().objective, optimum, 2e-9 * optimum) << unit;
+    EXPECT_NEAR(objective_of(program.run().points().back()), optimum, 2e-9 * optimum) << unit;
   }
 }
 
@@ -200,14 +200,14 @@ TEST(LassoBySets, StopsWhereItIsTold) {
   LassoSets brief(options, 2);
   run(brief, 2);
   EXPECT_FALSE(brief.run().converged());
-  EXPECT_GE(brief.run().history().back().updates, 3 * 400);
-  EXPECT_LT(brief.run().history().back().updates, 4 * 400);
-  EXPECT_TRUE(brief.run().history().back().gap) << "it ends with a check";
+  EXPECT_GE(brief.run().points().back().updates, 3 * 400);
+  EXPECT_LT(brief.run().points().back().updates, 4 * 400);
+  EXPECT_TRUE(gap_of(brief.run().points().back())) << "it ends with a check";
   options.most_passes = 0;
   options.most_seconds = 0.05;
   LassoSets timed(options, 2);
   run(timed, 2);
-  EXPECT_GE(timed.run().history().back().seconds, 0.05);
+  EXPECT_GE(timed.run().points().back().seconds, 0.05);
 }
 
 TEST(DualityGap, IsZeroAtTheOptimumOfOneVariable) {

@@ -73,9 +73,9 @@ TEST(LassoBySweeps, NeverRises) {
     const LassoProblem asked = files.asked(0.01 * largest_product(problem), 1e-6);
     const auto program = solved(problem, swept(asked), workers);
     EXPECT_TRUE(program->run().converged()) << workers;
-    const auto& history = program->run().history();
+    const auto& history = program->run().points();
     for (size_t i = 1; i < history.size(); ++i)
-      EXPECT_LE(history[i].objective, history[i - 1].objective * (1 + 1e-12)) << i;
+      EXPECT_LE(objective_of(history[i]), objective_of(history[i - 1]) * (1 + 1e-12)) << i;
   }
 }
 
@@ -86,10 +86,10 @@ TEST(LassoBySweeps, IsNoFartherFromTheOptimumThanItSays) {
   const double optimum = objective_of(problem, by_a_plain_loop(problem, lambda), lambda);
   const auto program = solved(problem, swept(files.asked(lambda)), 2);
   int checks = 0;
-  for (const ConvergencePoint& point : program->run().history()) {
-    if (!point.gap) continue;
+  for (const HistoryPoint& point : program->run().points()) {
+    if (!gap_of(point)) continue;
     ++checks;
-    EXPECT_LE(point.objective * (1 - *point.gap), optimum * (1 + 1e-12));
+    EXPECT_LE(objective_of(point) * (1 - *gap_of(point)), optimum * (1 + 1e-12));
   }
   EXPECT_GT(checks, 2);
 }
@@ -100,7 +100,7 @@ TEST(LassoBySweeps, IsZeroWhereThePenaltyIsLarge) {
   const auto program = solved(problem, swept(files.asked(7 * largest_product(problem))), 2);
   EXPECT_TRUE(program->run().converged());
   EXPECT_THAT(program->solution(), testing::Each(0.0));
-  EXPECT_EQ(program->run().history().size(), 1);
+  EXPECT_EQ(program->run().points().size(), 1);
 }
 
 // More rows and columns than a message has room for; most of them are empty.
@@ -132,11 +132,11 @@ TEST(LassoBySweeps, StopsWhereItIsTold) {
   asked.most_passes = 3;
   const auto brief = solved(problem, swept(asked), 2);
   EXPECT_FALSE(brief->run().converged());
-  EXPECT_GE(brief->run().history().back().updates, 3 * 400);
-  EXPECT_LT(brief->run().history().back().updates, 6 * 400);
-  EXPECT_TRUE(brief->run().history().back().gap) << "it ends with a check";
+  EXPECT_GE(brief->run().points().back().updates, 3 * 400);
+  EXPECT_LT(brief->run().points().back().updates, 6 * 400);
+  EXPECT_TRUE(gap_of(brief->run().points().back())) << "it ends with a check";
   const double found = objective_of(problem, brief->solution(), asked.lambda);
-  EXPECT_NEAR(brief->run().history().back().objective, found, 1e-9 * found);
+  EXPECT_NEAR(objective_of(brief->run().points().back()), found, 1e-9 * found);
 }
 
 TEST(LassoBySweeps, EndsWhereRoundingLetsNothingFall) {
@@ -147,7 +147,7 @@ TEST(LassoBySweeps, EndsWhereRoundingLetsNothingFall) {
   const auto program = solved(problem, swept(asked), 2);
   EXPECT_FALSE(program->run().converged());
   EXPECT_TRUE(program->run().stalled());
-  EXPECT_LT(program->run().history().back().gap.value(), 1e-9);
+  EXPECT_LT(gap_of(program->run().points().back()).value(), 1e-9);
 }
 
 TEST(LassoBySweeps, RefusesNumbersWhoseSquaresAreNone) {

@@ -153,6 +153,7 @@ TEST_F(Topics, SaysTheLikelihoodExactly) {
   const double expected = PlainGibbs(corpus_, options_, kWords).log_likelihood();
   for (const int workers : {1, 3}) {
     const auto program = fitted(workers);
+    ASSERT_EQ(program->points().size(), 3);
     for (const HistoryPoint& point : program->points()) {
       const double all = point.values[Lda::kLogLikelihood].value();
       EXPECT_NEAR(all, expected, 1e-9 * -expected);
@@ -241,8 +242,7 @@ TEST_F(Topics, FindsWhatWasPlanted) {
               0.9 * points.front().values[Lda::kLogLikelihood].value());
     EXPECT_EQ(points.back().rounds, 80);
     EXPECT_EQ(points.back().updates, 80 * tokens_.all);
-    for (size_t i = 1; i < points.size(); ++i)
-      EXPECT_GE(points[i].seconds, points[i - 1].seconds);
+    for (size_t i = 1; i < points.size(); ++i) EXPECT_GE(points[i].seconds, points[i - 1].seconds);
   }
 }
 
