@@ -34,7 +34,7 @@ struct RowLoops {
   // No feature is in a row twice.
   KERF_CLONES static void add(const int32_t* feature, const Value* value, int64_t count,
                               double factor, double* weights) {
-#pragma GCC ivdep
+    KERF_INDEPENDENT
     for (int64_t k = 0; k < count; ++k)
       weights[feature[k]] += factor * static_cast<double>(value[k]);
   }

@@ -29,6 +29,10 @@ struct SparseColumns {
   std::span<const int32_t> rows_of(int64_t column) const { return of(row, column); }
   std::span<const double> values_of(int64_t column) const { return of(values, column); }
   bool operator==(const SparseColumns&) const = default;
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(rows, columns, begins, row, values);
+  }
 
  private:
   template <class Element>

@@ -64,17 +64,20 @@ void ClassifierCommand::tell(ProgramRun& run, Classifier& program, const schedmp
   const LinearModel model = model_of(program);
   if (!out_.empty()) write_linear_model(out_, model);
   const LabelledSize& size = options_.size;
-  const auto accuracy =
-      tests_ ? std::optional(accuracy_of(model, *tests_)) : std::optional<double>();
-  const std::string tested =
-      accuracy ? format(", test accuracy {:.2f} %", 100 * *accuracy) : std::string();
+  Json accuracy;
+  std::string tested;
+  if (tests_) {
+    const double found = accuracy_of(model, *tests_);
+    accuracy = found;
+    tested = format(", test accuracy {:.2f} %", 100 * found);
+  }
   Json told = convergence_json(program.run(), loop);
   told["labels"] = {size.labels.negative, size.labels.positive};
   told["rows"] = size.rows;
   told["features"] = size.columns;
   told["nonzeros"] = std::count_if(model.weights.begin(), model.weights.end(),
                                    [](double weight) { return weight != 0; });
-  told["test_accuracy"] = accuracy ? Json(*accuracy) : Json();
+  told["test_accuracy"] = accuracy;
   run.answer(program.run().history(),
              format("{}, C {:g}, loss {}", name(), options_.c, to_string(options_.loss)), told,
              format("{} of {} have the label {}, the others {}\n{}{}", human_count(size.positives),

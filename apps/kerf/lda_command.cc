@@ -49,7 +49,7 @@ class LdaCommand : public ProgramCommand {
   void add_files(CLI::App& command);
   void check_numbers();
   void check_files();
-  Json told(const Lda& program, const std::optional<double>& held, int64_t words) const;
+  Json told(Lda& program, const std::optional<double>& held, int64_t words) const;
 
   LdaOptions options_;
   std::optional<double> alpha_;
@@ -101,9 +101,8 @@ std::string largest_topics(const TopicModel& model) {
   return text;
 }
 
-Json LdaCommand::told(const Lda& program, const std::optional<double>& held, int64_t words) const {
+Json LdaCommand::told(Lda& program, const std::optional<double>& held, int64_t words) const {
   const HistoryPoint& last = program.points().back();
-  const double a_second = last.seconds > 0 ? static_cast<double>(last.rounds) / last.seconds : 0;
   return {{"log_likelihood", *last.values[Lda::kLogLikelihood]},
           {"log_likelihood_per_token", *last.values[Lda::kPerToken]},
           {"held_out_log_likelihood_per_token", held ? Json(*held) : Json()},
@@ -114,7 +113,7 @@ Json LdaCommand::told(const Lda& program, const std::optional<double>& held, int
           {"documents", tokens_.of_documents.size()},
           {"tokens", tokens_.all},
           {"iterations", last.rounds},
-          {"iterations_per_second", a_second},
+          {"iterations_per_second", program.history().rounds_per_second()},
           {"updates", last.updates},
           {"seconds", last.seconds}};
 }
@@ -137,13 +136,13 @@ void LdaCommand::run(ProgramRun& run) {
   std::optional<double> held;
   if (tested_) held = held_out(model, *tested_);
   const HistoryPoint& last = program.points().back();
-  run.answer(program.history(), format("Topics, {} of them", options_.topics),
-             told(program, held, words),
-             format("{}\n{} in {} over {}: log-likelihood {:.8g}, {:.5f} a token{}",
-                    largest_topics(model), plural(last.rounds, "iteration"),
-                    human_seconds(last.seconds), plural(workers, "worker"),
-                    *last.values[Lda::kLogLikelihood], *last.values[Lda::kPerToken],
-                    held ? format(", of held-out tokens {:.5f}", *held) : std::string()));
+  run.answer(
+      program.history(), format("Topics, {} of them", options_.topics), told(program, held, words),
+      format("{}\n{} in {} over {} ({:.3g} a second): log-likelihood {:.8g}, {:.5f} a token{}",
+             largest_topics(model), plural(last.rounds, "iteration"), human_seconds(last.seconds),
+             plural(workers, "worker"), program.history().rounds_per_second(),
+             *last.values[Lda::kLogLikelihood], *last.values[Lda::kPerToken],
+             held ? format(", of held-out tokens {:.5f}", *held) : std::string()));
 }
 
 void LdaCommand::add_files(CLI::App& command) {

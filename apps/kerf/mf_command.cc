@@ -108,13 +108,14 @@ void MfCommand::run(ProgramRun& run) {
               {"ratings", program.ratings()},
               {"converged", program.converged()},
               {"iterations", last.rounds},
+              {"iterations_per_second", program.history().rounds_per_second()},
               {"rounds", loop.rounds},
               {"updates", last.updates},
               {"seconds", last.seconds}},
-             format("{} in {} over {}: objective {:.8g}, train RMSE {:.5f}{}",
+             format("{} in {} over {} ({:.3g} a second): objective {:.8g}, train RMSE {:.5f}{}",
                     plural(last.rounds, "iteration"), human_seconds(last.seconds),
-                    plural(workers, "worker"), objective, train,
-                    test ? format(", test RMSE {:.5f}", *test) : std::string()));
+                    plural(workers, "worker"), program.history().rounds_per_second(), objective,
+                    train, test ? format(", test RMSE {:.5f}", *test) : std::string()));
 }
 
 void MfCommand::add_fit_flags(CLI::App& command) {

@@ -70,7 +70,7 @@ class Lda : public schedmp::SchedulerHalf<LdaMessages> {
   void restore(std::string_view snapshot) override { schedmp::take_state(*this, snapshot); }
   template <class Archive>
   void state(Archive& archive) {
-    archive(phase_, told_, sweeps_, counted_, behind_, history_);
+    archive(phase_, told_, sweeps_, counted_, behind_, history_, model_);
   }
 
   History& history() { return history_; }

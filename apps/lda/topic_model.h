@@ -29,6 +29,11 @@ struct TopicModel {
   std::vector<int64_t> topic_tokens() const;  // by topic
   // What a word is called: its number where it has no name.
   std::string name_of(int64_t word) const;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(alpha, beta, counts, vocabulary);
+  }
 };
 
 // The numbers of so many words of each topic at most, the commonest first.

@@ -42,6 +42,11 @@ void History::add(const HistoryPoint& point, bool keep) {
   if (keep) points_.push_back(point);
 }
 
+double History::rounds_per_second() const {
+  const double taken = points_.empty() ? 0 : points_.back().seconds;
+  return taken > 0 ? static_cast<double>(points_.back().rounds) / taken : 0;
+}
+
 Json History::json() const {
   Json list = Json::array();
   for (const HistoryPoint& point : points_) {

@@ -73,6 +73,8 @@ class History {
   const HistoryLimits& limits() const { return limits_; }
   const std::vector<HistoryPoint>& points() const { return points_; }
 
+  // Up to the last point; 0 where that took no time.
+  double rounds_per_second() const;
   // What a snapshot holds of it.
   template <class Archive>
   void serialize(Archive& archive) {

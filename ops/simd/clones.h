@@ -10,3 +10,10 @@
 #else
 #define KERF_CLONES
 #endif
+
+// Before a loop: no turn of it writes what another reads. Only GCC compiles what is fast.
+#if defined(__clang__)
+#define KERF_INDEPENDENT
+#else
+#define KERF_INDEPENDENT _Pragma("GCC ivdep")
+#endif

@@ -165,6 +165,7 @@ from sklearn.datasets import load_svmlight_file
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 x, y = load_svmlight_file(sys.argv[1])
+x = x.toarray()
 common = dict(C=float(sys.argv[2]), fit_intercept=False, tol=1e-10, max_iter=10000000)
 models = {"logistic": LogisticRegression(solver="lbfgs", **common), "hinge": LinearSVC(loss="hinge", dual=True, **common),
           "squared-hinge": LinearSVC(loss="squared_hinge", dual=True, **common)}

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "apps/report/history_picture.h"
+#include "schedmp/state.h"
 
 namespace kerf::apps {
 namespace {
@@ -57,6 +58,31 @@ TEST(History, KeepsNoPointThatIsOnlyTold) {
   history.add(5, 250, {4, std::nullopt, 8});
   EXPECT_THAT(told, testing::ElementsAre(4, 5));
   EXPECT_EQ(history.points().size(), 4);
+}
+
+struct Held {
+  History& history;
+  template <class Archive>
+  void state(Archive& archive) {
+    archive(history);
+  }
+};
+
+TEST(History, GoesOnFromWhatItHeld) {
+  History history = history_of();
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  const double elapsed = history.seconds();
+  Held first{history};
+  const std::string held = schedmp::state_of(first);
+  History again("round", history.metrics());
+  Held second{again};
+  schedmp::take_state(second, held);
+  EXPECT_EQ(again.json(), history.json());
+  EXPECT_GE(again.seconds(), elapsed);
+  EXPECT_LT(again.seconds(), elapsed + 1);
+  const double seconds = history.points().back().seconds;
+  EXPECT_DOUBLE_EQ(history.rounds_per_second() * seconds, 3);
+  EXPECT_EQ(History("round", {}).rounds_per_second(), 0);
 }
 
 TEST(History, SaysWhenALimitIsReached) {
