@@ -149,8 +149,8 @@ void MfCommand::add_flags(CLI::App& command) {
   command_ = &command;
   command
       .add_option("--ratings", options_.ratings,
-                  "Ratings: Matrix Market coordinates (.mtx), or CSC (.npz); users are rows, "
-                  "items columns")
+                  "Ratings: Matrix Market coordinates (.mtx), CSC (.npz), or a table (.csv) whose "
+                  "zeros are not rated; users are rows, items columns")
       ->required()
       ->type_name("FILE");
   command.add_option("--test", options_.test, "Ratings of the same users and items, to test on")
