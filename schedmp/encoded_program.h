@@ -126,7 +126,7 @@ class DecodingHandler final : public runtime::Handler {
 
   void start(runtime::Workplace& workplace, std::string_view job) override {
     check_signature(job, signature_of<Messages>());
-    trace_ = &workplace.trace;
+    workplace_ = &workplace;
     half_->start(workplace, runtime::decode<SignedJob<typename Messages::Job>>(job).job);
   }
   std::string update(std::string_view request) override {
@@ -135,9 +135,11 @@ class DecodingHandler final : public runtime::Handler {
       case WorkerRequest::kTraced:
         return traced(runtime::decode<TracedTask<Task>>(what));
       case WorkerRequest::kSnapshot:
-        return runtime::encode(write_part(std::string(what), half_->snapshot()));
+        workplace_->activity.doing("writing its snapshot");
+        return runtime::encode(write_part(std::string(what), half_->snapshot(), alive()));
       case WorkerRequest::kRestore:
-        half_->restore(read_part(runtime::decode<PlacedPart>(what)));
+        workplace_->activity.doing("reading its snapshot");
+        restore_from(runtime::decode<PlacedPart>(what), *half_, alive());
         return {};
       case WorkerRequest::kUpdate:
         break;
@@ -148,20 +150,25 @@ class DecodingHandler final : public runtime::Handler {
  private:
   using Task = typename Messages::Task;
 
+  Alive alive() const {
+    return [this] { workplace_->activity.progress(); };
+  }
+
   // A program may add spans of its own meanwhile.
   std::string traced(const TracedTask<Task>& task) {
-    trace_->enable(true);
+    runtime::Trace& trace = workplace_->trace;
+    trace.enable(true);
     runtime::Span span = update_span(task.round);
     TracedResult<typename Messages::Result> result;
     result.result = half_->update(task.task);
     span.end_ns = runtime::now_ns();
-    trace_->add(std::move(span));
-    result.spans = trace_->take();
+    trace.add(std::move(span));
+    result.spans = trace.take();
     return runtime::encode(result);
   }
 
   std::unique_ptr<WorkerHalf<Messages>> half_;
-  runtime::Trace* trace_ = nullptr;
+  runtime::Workplace* workplace_ = nullptr;
 };
 
 template <class Messages>

@@ -37,7 +37,7 @@ class Loop {
 
   LoopReport run() {
     const auto begin = runtime::Clock::now();
-    next_round_ = snapshots_.resume();
+    report_.rounds = next_round_ = snapshots_.resume();
     while (!done_ || !rounds_.empty()) {
       if (rounds_.empty() && snapshots_.is_due(next_round_)) snapshots_.take(next_round_);
       fill();

@@ -28,7 +28,7 @@ struct LoopOptions {
 };
 
 struct LoopReport {
-  int64_t rounds = 0;  // those before a snapshot that it went on from are not counted
+  int64_t rounds = 0;  // those before a snapshot that it went on from among them
   int64_t tasks = 0;
   double seconds = 0;
 };

@@ -4,7 +4,6 @@
 
 #include "runtime/error.h"
 #include "runtime/file.h"
-#include "runtime/json.h"
 #include "schedmp/snapshot_part.h"
 
 namespace kerf::schedmp {
@@ -27,23 +26,10 @@ SnapshotPart part_of(const Json& parts, const std::string& name, const std::stri
   return {json_int(part, "bytes", where), static_cast<uint32_t>(json_int(part, "crc32c", where))};
 }
 
-// Rounds that no manifest names any more. What cannot be removed is left.
-void remove_others(const std::filesystem::path& folder, const std::string& kept) {
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with("round-") && name != kept)
-      std::filesystem::remove_all(entry.path(), ignored);
-  }
-}
-
-void make_folder(const std::filesystem::path& folder) {
-  std::error_code failed;
-  std::filesystem::create_directories(folder, failed);
-  if (failed)
-    throw Error(ErrorCode::kUnavailable,
-                kerf::format("it cannot become a folder for snapshots: {}", failed.message()),
-                folder.string());
+Json json_of(const RunTold& run) {
+  Json told = Json::object();
+  for (const auto& [name, value] : run) told[name] = value;
+  return told;
 }
 
 }  // namespace
@@ -56,7 +42,24 @@ Snapshots::Snapshots(SnapshotOptions options, EncodedProgram& program, runtime::
   job_ = runtime::crc32c(all);
   if (options_.folder.empty()) return;
   options_.folder = std::filesystem::absolute(options_.folder);
+  expect_folder();
   static_cast<void>(program_.snapshot());  // who keeps none says so before the run, not within
+}
+
+void Snapshots::expect_folder() const {
+  const std::string folder = options_.folder.string();
+  std::error_code failed;
+  std::filesystem::create_directories(options_.folder, failed);
+  if (failed)
+    throw Error(ErrorCode::kUnavailable,
+                kerf::format("it cannot become a folder for snapshots: {}", failed.message()),
+                folder);
+  const bool own = !options_.resume.empty() &&
+                   std::filesystem::equivalent(options_.folder, options_.resume, failed);
+  if (!own && std::filesystem::exists(options_.folder / kManifest))
+    throw Error(ErrorCode::kUsage,
+                "it has a snapshot of another run: go on with that, or take another folder",
+                folder);
 }
 
 bool Snapshots::is_due(int64_t next_round) const {
@@ -82,7 +85,7 @@ std::vector<std::string> Snapshots::ask(const std::vector<std::string>& requests
 void Snapshots::take(int64_t next_round) {
   const std::string name = round_name(next_round);
   const std::filesystem::path folder = options_.folder / name;
-  make_folder(folder);
+  std::filesystem::create_directories(folder);
   std::vector<std::string> requests;
   for (size_t worker = 0; worker < crew_.workers().size(); ++worker)
     requests.push_back(request_of(WorkerRequest::kSnapshot, (folder / part_name(worker)).string()));
@@ -95,18 +98,19 @@ void Snapshots::take(int64_t next_round) {
                       {"round", next_round},
                       {"workers", answers.size()},
                       {"job", job_},
+                      {"run", json_of(options_.run)},
                       {"parts", parts}};
   runtime::write_file_atomic(options_.folder / kManifest, json_text(manifest, 2) + "\n");
-  remove_others(options_.folder, name);
+  // The one before, of which nobody knows any more. What cannot be removed is left.
+  std::error_code ignored;
+  if (!last_name_.empty() && last_name_ != name)
+    std::filesystem::remove_all(options_.folder / last_name_, ignored);
+  last_name_ = name;
   last_round_ = next_round;
   last_ = runtime::Clock::now();
 }
 
-int64_t Snapshots::resume() {
-  if (options_.resume.empty()) return 0;
-  const std::filesystem::path folder = std::filesystem::absolute(options_.resume);
-  const std::string where = (folder / kManifest).string();
-  const Json manifest = parse_json(runtime::read_file(where), where);
+void Snapshots::expect_this_run(const Json& manifest, const std::string& where) const {
   const auto refuse_unless = [&](bool fine, const std::string& what) {
     if (!fine) throw Error(ErrorCode::kUsage, what, where);
   };
@@ -119,23 +123,40 @@ int64_t Snapshots::resume() {
   const int64_t count = json_int(manifest, "workers", where);
   refuse_unless(count == static_cast<int64_t>(workers),
                 kerf::format("it is of {} workers, and this run has {}", count, workers));
+  const Json& run = json_at(manifest, "run", where);
+  refuse_unless(run.is_object() && run.size() == options_.run.size(),
+                "it tells its run by other names");
+  for (const auto& [name, value] : options_.run) {
+    const std::string other = json_string(run, name, where);
+    refuse_unless(other == value,
+                  kerf::format("its run had {} {}, and this one has {}", name, other, value));
+  }
   refuse_unless(json_int(manifest, "job", where) == job_,
                 "its workers were told something else: other data, or other flags");
+}
+
+int64_t Snapshots::resume() {
+  if (options_.resume.empty()) return 0;
+  const std::filesystem::path folder = std::filesystem::absolute(options_.resume);
+  const std::string where = (folder / kManifest).string();
+  const Json manifest = parse_json(runtime::read_file(where), where);
+  expect_this_run(manifest, where);
   const int64_t round = json_int(manifest, "round", where);
-  refuse_unless(round > 0, "its round is not above 0");
+  if (round < 1) throw Error(ErrorCode::kUsage, "its round is not above 0", where);
 
   const Json& parts = json_at(manifest, "parts", where);
   const std::filesystem::path from = folder / round_name(round);
   std::vector<std::string> requests;
-  for (size_t worker = 0; worker < workers; ++worker) {
+  for (size_t worker = 0; worker < crew_.workers().size(); ++worker) {
     const std::string name = part_name(worker);
     requests.push_back(request_of(
         WorkerRequest::kRestore,
         runtime::encode(PlacedPart{(from / name).string(), part_of(parts, name, where)})));
   }
-  program_.restore(read_part({(from / "scheduler").string(), part_of(parts, "scheduler", where)}));
+  restore_from({(from / "scheduler").string(), part_of(parts, "scheduler", where)}, program_);
   ask(requests);
   last_round_ = round;
+  if (options_.folder == folder) last_name_ = round_name(round);
   return round;
 }
 

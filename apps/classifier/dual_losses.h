@@ -81,26 +81,29 @@ struct LogisticLoss {
     return std::isinf(t) ? 0 : c * (softplus(-t) + t * sigmoid(-t));
   }
   // The zero of t + margin + C |x|^2 (sigmoid(t) - sigmoid(state)), which rises with t at least as
-  // fast as t: Newton's steps, and halves of what is known to hold it where they would leave that.
+  // fast as t: Newton's steps, and halves of what is known to hold it where they would leave that,
+  // or are not half as long as the one before (they may swing within it for ever).
   double best(double state, double margin, double squares) const {
     constexpr int kMostSteps = 100;
     constexpr double kNear = 1e-7;  // the next step would be its square
     const double weight = c * squares, now = sigmoid(state);
     double least = -margin - weight * (1 - now), most = -margin + weight * now;
-    double t = std::clamp(state, least, most);
+    double t = std::clamp(state, least, most), last = HUGE_VAL;
     for (int i = 0; i < kMostSteps; ++i) {
       const double s = sigmoid(t);
       const double value = t + margin + weight * (s - now);
       (value > 0 ? most : least) = t;
       const double step = value / (1 + weight * s * (1 - s));
       if (std::abs(step) <= kNear * (1 + std::abs(t))) return t - step;
-      const bool inside = t - step > least && t - step < most;  // else it may swing for ever
-      t = inside ? t - step : (least + most) / 2;
+      const bool inside = t - step > least && t - step < most;
+      const double next = inside && std::abs(step) <= last / 2 ? t - step : (least + most) / 2;
+      last = std::abs(next - t);
+      t = next;
     }
     return t;
   }
   double gap(double state, double margin) const {
-    if (std::isinf(state)) return loss(margin);
+    if (std::isinf(state)) return loss(state < 0 ? margin : -margin);
     return c * (softplus(-margin) - softplus(state) + sigmoid(state) * (state + margin));
   }
   double between(double from, double to, double part) const {

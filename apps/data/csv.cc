@@ -41,10 +41,24 @@ int64_t for_each_field(std::string_view line, const Act& act) {
   return column;
 }
 
+// What may only be meant for a number: it begins like one, or is empty.
+bool is_no_name(std::string_view field) {
+  double number = 0;
+  return field.empty() || number_of(field) ||
+         std::from_chars(field.data(), field.data() + field.size(), number).ec !=
+             std::errc::invalid_argument;
+}
+
 bool has_names(std::string_view line) {
-  bool names = false;
-  for_each_field(line, [&](int64_t, std::string_view field) { names |= !number_of(field); });
+  bool names = true;
+  for_each_field(line, [&](int64_t, std::string_view field) { names &= !is_no_name(field); });
   return names;
+}
+
+// That some programs begin a text with.
+std::string_view without_byte_order_mark(std::string_view line) {
+  constexpr std::string_view kMark = "\xef\xbb\xbf";
+  return line.starts_with(kMark) ? line.substr(kMark.size()) : line;
 }
 
 // Calls act(row, column, value) for all numbers, line by line. Returns rows and columns.
@@ -53,7 +67,8 @@ MatrixSize for_each_number(const ByteSource& file, const Act& act) {
   TextLines lines(file);
   MatrixSize size;
   bool first = true;
-  while (const auto line = lines.next()) {
+  while (auto line = lines.next()) {
+    if (lines.number() == 1) line = without_byte_order_mark(*line);
     if (trimmed(*line).empty()) continue;
     if (std::exchange(first, false) && has_names(*line)) {
       size.columns = for_each_field(*line, [](int64_t, std::string_view) {});

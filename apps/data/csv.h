@@ -1,6 +1,6 @@
-// Tables of numbers as text, fields divided by commas (RFC 4180, without quoted numbers):
+// Tables of numbers as text, fields divided by commas:
 //
-//   height,weight     names of the columns: a first line in which some field is no number
+//   height,weight     names of the columns: a first line of which no field begins as a number does
 //   1.5,2
 //   -0.25,1e3
 //

@@ -33,7 +33,7 @@ class ClassifierCommand : public ProgramCommand {
  private:
   void check_flags() const;
   LinearModel model_of(const Classifier& program) const;
-  void tell(ProgramRun& run, Classifier& program, const schedmp::LoopReport& loop, int workers);
+  void tell(ProgramRun& run, Classifier& program, int workers);
 
   std::string test_, out_;
   std::optional<LabelledRows> tests_;
@@ -59,8 +59,7 @@ LinearModel ClassifierCommand::model_of(const Classifier& program) const {
           options_.bias, options_.size.columns, program.weights()};
 }
 
-void ClassifierCommand::tell(ProgramRun& run, Classifier& program, const schedmp::LoopReport& loop,
-                             int workers) {
+void ClassifierCommand::tell(ProgramRun& run, Classifier& program, int workers) {
   const LinearModel model = model_of(program);
   if (!out_.empty()) write_linear_model(out_, model);
   const LabelledSize& size = options_.size;
@@ -71,7 +70,7 @@ void ClassifierCommand::tell(ProgramRun& run, Classifier& program, const schedmp
     accuracy = found;
     tested = format(", test accuracy {:.2f} %", 100 * found);
   }
-  Json told = convergence_json(program.run(), loop);
+  Json told = convergence_json(program.run());
   told["labels"] = {size.labels.negative, size.labels.positive};
   told["rows"] = size.rows;
   told["features"] = size.columns;
@@ -82,7 +81,7 @@ void ClassifierCommand::tell(ProgramRun& run, Classifier& program, const schedmp
              format("{}, C {:g}, loss {}", name(), options_.c, to_string(options_.loss)), told,
              format("{} of {} have the label {}, the others {}\n{}{}", human_count(size.positives),
                     plural(size.rows, "row"), size.labels.positive, size.labels.negative,
-                    convergence_line(program.run(), loop, workers), tested));
+                    convergence_line(program.run(), workers), tested));
 }
 
 void ClassifierCommand::run(ProgramRun& run) {
@@ -95,9 +94,9 @@ void ClassifierCommand::run(ProgramRun& run) {
     require(!tests_->labels.empty(), test_, "it has no rows");
   }
   Classifier program(options_, workers);
-  const schedmp::LoopReport loop = converge(run, program, workers);
+  converge(run, program, workers);
   note_gap(program.run(), options_);
-  tell(run, program, loop, workers);
+  tell(run, program, workers);
 }
 
 void ClassifierCommand::add_flags(CLI::App& command) {

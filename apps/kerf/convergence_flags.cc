@@ -42,18 +42,18 @@ void note_gap(const ConvergenceRun& run, const ConvergenceLimits& limits) {
                 last_gap(run), limits.tolerance)});
 }
 
-Json convergence_json(const ConvergenceRun& run, const schedmp::LoopReport& loop) {
+Json convergence_json(const ConvergenceRun& run) {
   const HistoryPoint& last = run.points().back();
   return {{"objective", objective_of(last)}, {"gap", last_gap(run)},
-          {"converged", run.converged()},    {"rounds", loop.rounds},
-          {"updates", last.updates},         {"seconds", loop.seconds}};
+          {"converged", run.converged()},    {"rounds", last.rounds},
+          {"updates", last.updates},         {"seconds", last.seconds}};
 }
 
-std::string convergence_line(const ConvergenceRun& run, const schedmp::LoopReport& loop,
-                             int workers) {
+std::string convergence_line(const ConvergenceRun& run, int workers) {
+  const HistoryPoint& last = run.points().back();
   return format("{} in {} over {}: objective {:.8g}, relative gap {:.2g}",
-                plural(loop.rounds, "round"), human_seconds(loop.seconds),
-                plural(workers, "worker"), objective_of(run.points().back()), last_gap(run));
+                plural(last.rounds, "round"), human_seconds(last.seconds),
+                plural(workers, "worker"), objective_of(last), last_gap(run));
 }
 
 }  // namespace kerf::apps

@@ -8,7 +8,6 @@
 #include "apps/main/program_run.h"
 #include "apps/report/convergence_run.h"
 #include "runtime/json.h"
-#include "schedmp/scheduler.h"
 
 namespace kerf::apps {
 
@@ -23,15 +22,14 @@ void note_gap(const ConvergenceRun& run, const ConvergenceLimits& limits);
 
 // A run down to a gap, with a bar that is full when the gap is down at the tolerance.
 template <class Program>
-schedmp::LoopReport converge(ProgramRun& run, Program& program, int workers) {
-  return run.drive(program, workers, program.run().history(),
-                   [&](const HistoryPoint&) { return program.run().way(); });
+void converge(ProgramRun& run, Program& program, int workers) {
+  run.drive(program, workers, program.run().history(),
+            [&](const HistoryPoint&) { return program.run().way(); });
 }
 
 // What all of them have in their JSON.
-Json convergence_json(const ConvergenceRun& run, const schedmp::LoopReport& loop);
+Json convergence_json(const ConvergenceRun& run);
 // "12 rounds in 1.3 s over 2 workers: objective 5.1, relative gap 1e-06".
-std::string convergence_line(const ConvergenceRun& run, const schedmp::LoopReport& loop,
-                             int workers);
+std::string convergence_line(const ConvergenceRun& run, int workers);
 
 }  // namespace kerf::apps

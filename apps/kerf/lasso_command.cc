@@ -98,19 +98,18 @@ void LassoCommand::check() {
 
 template <class Program>
 void LassoCommand::solve(ProgramRun& run, Program&& program, int workers) const {
-  const schedmp::LoopReport loop = converge(run, program, workers);
+  converge(run, program, workers);
   const std::vector<double>& solution = program.solution();
   if (!out_.empty()) write_matrix_market(out_, solution);
   note_gap(program.run(), problem_);
   const auto nonzeros =
       std::count_if(solution.begin(), solution.end(), [](double b) { return b != 0; });
-  Json told = convergence_json(program.run(), loop);
+  Json told = convergence_json(program.run());
   told["nonzeros"] = nonzeros;
-  run.answer(
-      program.run().history(), format("Lasso, lambda {:g}, by {}", problem_.lambda, schedule_),
-      told,
-      format("{}, {} of {} coefficients are not 0", convergence_line(program.run(), loop, workers),
-             human_count(nonzeros), human_count(problem_.columns)));
+  run.answer(program.run().history(),
+             format("Lasso, lambda {:g}, by {}", problem_.lambda, schedule_), told,
+             format("{}, {} of {} coefficients are not 0", convergence_line(program.run(), workers),
+                    human_count(nonzeros), human_count(problem_.columns)));
 }
 
 void LassoCommand::run(ProgramRun& run) {

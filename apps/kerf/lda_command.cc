@@ -20,9 +20,8 @@ namespace kerf::apps {
 namespace {
 
 constexpr int kMostTopics = 32'768;
-constexpr int64_t kMostWordsOfJob = int64_t{1} << 23;  // which all workers are told the blocks of
-constexpr int kMostWordBlocks = 64;                    // per worker
-constexpr double kPriorTokens = 10;                    // of a document, over all topics
+constexpr int kMostWordBlocks = 64;  // per worker
+constexpr double kPriorTokens = 10;  // of a document, over all topics
 constexpr size_t kTopicsPrinted = 10, kWordsPrinted = 10;
 
 class LdaCommand : public ProgramCommand {
@@ -63,7 +62,8 @@ void LdaCommand::check_numbers() {
   options_.alpha = alpha_.value_or(kPriorTokens / options_.topics);
   for (const auto& [number, flag] :
        {std::pair(options_.alpha, "--alpha"), {options_.beta, "--beta"}})
-    require(number >= 1e-6 && number <= 1e6, flag, format("{} is not within 1e-6 and 1e6", number));
+    require(number >= kLeastPrior && number <= kMostPrior, flag,
+            format("{} is not within {} and {}", number, kLeastPrior, kMostPrior));
   require(options_.iterations >= 1, "--iterations", "it is not at least 1");
   check_range(std::optional(options_.blocks_per_worker), "--blocks", kMostWordBlocks);
 }
@@ -74,8 +74,8 @@ void LdaCommand::check_files() {
   tokens_ = count_tokens(FileBytes(options_.corpus), std::ssize(names_));
   require(tokens_.all >= 1, options_.corpus, "it has no words");
   const auto words = std::ssize(tokens_.of_words);
-  require(words <= kMostWordsOfJob, options_.corpus,
-          format("it has {} words; at most {} are divided", words, kMostWordsOfJob));
+  require(words <= kMostWordsOfTopics, options_.corpus,
+          format("it has {} words; at most {} are divided", words, kMostWordsOfTopics));
   if (!test_.empty()) {
     tested_ = read_documents(FileBytes(test_), words, {0, INT64_MAX});
     require(tokens_to_tell(*tested_) >= 1, test_,
@@ -126,6 +126,10 @@ void LdaCommand::run(ProgramRun& run) {
   const int workers = run.workers(std::min(documents, words / options_.blocks_per_worker),
                                   format("{} documents and {} words in {} a worker", documents,
                                          words, plural(options_.blocks_per_worker, "block")));
+  // Rows of counts: at home, and on the way.
+  const double bytes = 2.0 * sizeof(int32_t) * static_cast<double>(words) * options_.topics;
+  run.expect_memory(std::vector(static_cast<size_t>(workers), bytes / workers),
+                    "take fewer --topics");
   make_folder_for(out_);
   options_.most_seconds = run.most_seconds();
   Lda program(options_, tokens_, workers);

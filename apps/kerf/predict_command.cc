@@ -49,7 +49,7 @@ void add_predict_command(CLI::App& app, Chosen& chosen) {
       ->type_name("FILE");
   command
       ->add_option("--y", state->request.y,
-                   "Of a model of lasso: what should come out, to say how far it is off")
+                   "Of a matrix's rows what should come out, to say how good the model is")
       ->type_name("FILE");
   command
       ->add_option("--out", state->out,

@@ -23,7 +23,7 @@ class LassoSweepWorker : public schedmp::WorkerHalf<LassoSweepMessages> {
   template <class Archive>
   void state(Archive& archive) {
     archive(residual_, before_, b_, b_before_, remembered_, unmixed_, active_);
-    copy_active();
+    if (Archive::is_loading::value) copy_active();
   }
 
  private:

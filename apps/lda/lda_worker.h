@@ -4,7 +4,8 @@
 // A block is a row of counts for each of its words, and behind these how many tokens have each
 // topic in all: as many as all workers had when they last had this block. While a worker has it, it
 // adds what it changed itself since then, and works with that. So what is known of a worker that is
-// j places round the ring is j visits of blocks old, half a turn on the mean; of oneself, nothing.
+// j places round the ring is j times as many visits old as a worker has blocks, half a turn on the
+// mean; of oneself, nothing.
 #pragma once
 
 #include <optional>

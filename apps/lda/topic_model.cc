@@ -9,6 +9,7 @@
 #include "apps/data/byte_source.h"
 #include "apps/data/corpus.h"
 #include "apps/data/matrix_market.h"
+#include "apps/data/named_number.h"
 #include "apps/data/text_lines.h"
 #include "apps/data/transposed.h"
 #include "runtime/error.h"
@@ -30,29 +31,16 @@ struct ModelLines {
   double beta = 0;
 };
 
-template <class Number>
-Number number_of_line(TextLines& lines, std::string_view name, Number least, Number most) {
-  Fields fields(lines.next().value_or(""));
-  const Fields before = fields;
-  if (fields.word() != name) lines.expected(format("'{}' and a number", name), before);
-  const Fields behind = fields;
-  Number number{};
-  if (!fields.take(number) || !fields.done() || !(number >= least && number <= most))
-    lines.expected(format("a number from {} to {}", least, most), behind);
-  return number;
-}
-
 ModelLines read_lines(const ByteSource& file) {
   TextLines lines(file);
   if (!lines.next().value_or("").starts_with(kModelHead))
     lines.refuse(format("it is no topic model (expected one that begins with '{}')", kModelHead));
-  constexpr double kLeast = 1e-300, kMost = 1e300;
   ModelLines told;
-  told.topics = number_of_line<int64_t>(lines, "topics", 1, kMostIndices);
-  told.words = number_of_line<int64_t>(lines, "words", 1, kMostIndices);
-  told.tokens = number_of_line<int64_t>(lines, "tokens", 1, INT32_MAX);
-  told.alpha = number_of_line<double>(lines, "alpha", kLeast, kMost);
-  told.beta = number_of_line<double>(lines, "beta", kLeast, kMost);
+  told.topics = named_number<int64_t>(lines, "topics", 1, kMostIndices);
+  told.words = named_number<int64_t>(lines, "words", 1, kMostWordsOfTopics);
+  told.tokens = named_number<int64_t>(lines, "tokens", 1, INT32_MAX);
+  told.alpha = named_number<double>(lines, "alpha", kLeastPrior, kMostPrior);
+  told.beta = named_number<double>(lines, "beta", kLeastPrior, kMostPrior);
   if (const auto more = lines.next()) lines.expected("nothing behind beta", Fields(*more));
   return told;
 }
@@ -117,6 +105,7 @@ std::vector<std::vector<int64_t>> commonest_words(const TopicModel& model, size_
 }
 
 void write_topic_model(const std::filesystem::path& folder, const TopicModel& model) {
+  std::filesystem::remove(folder / "model.txt");  // of an earlier model, whose parts go first
   const std::vector<int64_t> tokens = model.topic_tokens();
   write_matrix_market(folder / "counts.mtx", transposed(model.counts));
   runtime::write_file_atomic(folder / "topics.txt", topics_text(model));

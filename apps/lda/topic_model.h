@@ -19,6 +19,9 @@
 
 namespace kerf::apps {
 
+inline constexpr int64_t kMostWordsOfTopics = int64_t{1} << 23;
+inline constexpr double kLeastPrior = 1e-6, kMostPrior = 1e6;
+
 struct TopicModel {
   double alpha = 0, beta = 0;           // of the Dirichlet priors; above 0
   SparseColumns counts;                 // topics x words: whole numbers from 1

@@ -27,7 +27,7 @@ Driven drive(schedmp::EncodedProgram& program, const CrewFlags& flags, const Cre
   const auto crew = assemble_crew(flags, needs, interrupts);
   try {
     driven.loop = schedmp::run(program, *crew, options);
-  } catch (const Error&) {
+  } catch (...) {
     progress.abandon();
     throw;
   }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
+#include <utility>
 
 #include "apps/main/answer.h"
 #include "apps/main/flag_values.h"
@@ -15,9 +17,33 @@ namespace {
 
 constexpr double kSnapshotSeconds = 60;
 
+// A value, and of a file what it is like.
+std::string told_of(const std::string& value) {
+  std::error_code none;
+  const auto size = std::filesystem::file_size(value, none);
+  if (none) return value;
+  const auto changed = std::filesystem::last_write_time(value, none).time_since_epoch();
+  return format("{} ({} bytes, changed at {})", value, size, changed.count());
+}
+
+// As long as it lives, the history tells this observer.
+class Observed {
+ public:
+  Observed(History& history, History::Observer observer) : history_(history) {
+    history_.observe(std::move(observer));
+  }
+  Observed(const Observed&) = delete;
+  Observed& operator=(const Observed&) = delete;
+  ~Observed() { history_.observe({}); }
+
+ private:
+  History& history_;
+};
+
 }  // namespace
 
 void ProgramRun::add_flags(CLI::App& command, const std::string& divided) {
+  command_ = &command;
   command
       .add_option("--workers", workers_, format("{} are divided over them (default 2)", divided))
       ->check(whole_number<int>())
@@ -60,7 +86,36 @@ schedmp::SnapshotOptions ProgramRun::snapshots() const {
   return {.folder = snapshot_,
           .every_rounds = snapshot_rounds_.value_or(0),
           .every_seconds = snapshot_seconds_.value_or(snapshot_rounds_ ? 0 : kSnapshotSeconds),
-          .resume = resume_};
+          .resume = resume_,
+          .run = told()};
+}
+
+// Flags as they were given, all but those of how the run is reached, how long it may take and what
+// is shown of it; of files how large they are and when they were changed; and the executable.
+schedmp::RunTold ProgramRun::told() const {
+  const std::set<std::string> others = {
+      "--workers",
+      "--transport",
+      "--device",
+      "--listen",
+      "--json",
+      "--picture",
+      "--trace",
+      "--out",
+      "--help",
+      "--max-seconds",
+      "--snapshot",
+      "--resume",
+      "--snapshot-seconds",
+      "--snapshot-rounds",
+  };
+  schedmp::RunTold told{{"executable", schedmp::identity().build}};
+  for (const CLI::Option* option : command_->get_options()) {
+    const std::string name = option->get_name();
+    if (option->count() == 0 || others.contains(name)) continue;
+    told[name] = told_of(format("{}", fmt::join(option->results(), " ")));
+  }
+  return told;
 }
 
 void ProgramRun::check() const {
@@ -84,15 +139,14 @@ int ProgramRun::workers(int64_t parts, const std::string& what) const {
 }
 
 schedmp::LoopReport ProgramRun::drive(schedmp::EncodedProgram& program, int workers,
-                                      const Shown& shown, schedmp::ProgramTrace& trace) const {
+                                      const Shown& shown, schedmp::ProgramTrace& trace) {
   HistoryProgress progress(progress_on_stderr(), shown.history, shown.part);
-  shown.history.observe([&](const HistoryPoint& point) { progress.tell(point); });
+  const Observed observed(shown.history, [&](const HistoryPoint& point) { progress.tell(point); });
   const Driven driven =
       apps::drive(program, crew_flags_, {.workers = workers, .programs = programs_}, progress,
                   {.snapshots = snapshots()});
-  shown.history.observe({});
   if (trace_.empty()) return driven.loop;
-  runtime::write_chrome_trace(trace_, trace.take(driven.crew));
+  traced_ = trace.take(driven.crew);
   if (trace.lost() > 0)
     tell_notes(
         {format("the trace lacks {}, for which it had no room", plural(trace.lost(), "span"))});
@@ -101,6 +155,7 @@ schedmp::LoopReport ProgramRun::drive(schedmp::EncodedProgram& program, int work
 
 void ProgramRun::answer(const History& history, const std::string& title, const Json& members,
                         const std::string& line) const {
+  if (!trace_.empty()) runtime::write_chrome_trace(trace_, traced_);
   if (!picture_.empty()) runtime::write_file_atomic(picture_, draw_history(history, title));
   apps::answer(
       json_,

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "apps/main/crew_flags.h"
 #include "apps/main/drive.h"
@@ -30,11 +31,16 @@ class ProgramRun {
   // How many workers there are: as was given, else two, or one where there is no more to divide.
   // Throws Error{kUsage} where more were given than `parts`, which `what` says ("rows of x.mtx").
   int workers(int64_t parts, const std::string& what) const;
+  // Throws Error{kInfeasible} where this host has not so many bytes, of each worker; `way_out` says
+  // what to change.
+  void expect_memory(const std::vector<double>& bytes, const std::string& way_out) const {
+    check_host_memory(crew_flags_, bytes, way_out);
+  }
   // --max-seconds; 0: no limit.
   double most_seconds() const { return most_seconds_; }
 
-  // Runs the program, which tells `history`, to its end, with a bar; keeps the snapshots and writes
-  // the trace that were asked for. Throws what ended it otherwise.
+  // Runs the program, which tells `history`, to its end, with a bar; keeps the snapshots that were
+  // asked for. Throws what ended it otherwise.
   template <class Messages>
   schedmp::LoopReport drive(schedmp::SchedulerHalf<Messages>& program, int workers,
                             History& history, HistoryProgress::Part part = {}) {
@@ -43,8 +49,9 @@ class ProgramRun {
     return drive(encoded, workers, {history, std::move(part)}, trace);
   }
 
-  // The picture, where it was asked for, and on the standard output a table of the history and
-  // `line`, or by --json `members` and the history.
+  // Behind what the program writes itself: the trace and the picture, where they were asked for, and
+  // on the standard output a table of the history and `line`, or by --json `members` and the
+  // history.
   void answer(const History& history, const std::string& title, const Json& members,
               const std::string& line) const;
 
@@ -55,14 +62,17 @@ class ProgramRun {
   };
   void add_snapshot_flags(CLI::App& command);
   schedmp::SnapshotOptions snapshots() const;
+  schedmp::RunTold told() const;
   schedmp::LoopReport drive(schedmp::EncodedProgram& program, int workers, const Shown& shown,
-                            schedmp::ProgramTrace& trace) const;
+                            schedmp::ProgramTrace& trace);
 
   const schedmp::ProgramFactories& programs_;
+  const CLI::App* command_ = nullptr;
   CrewFlags crew_flags_;
   std::optional<int> workers_;
   double most_seconds_ = 0;
   std::string picture_, trace_;
+  std::vector<runtime::WorkerTrace> traced_;
   std::string snapshot_, resume_;  // folders
   std::optional<int64_t> snapshot_rounds_;
   std::optional<double> snapshot_seconds_;

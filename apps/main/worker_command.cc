@@ -109,7 +109,7 @@ void add_worker_command(CLI::App& app, Chosen& chosen) {
   command
       ->add_option(
           "--device", state->options.device,
-          "What to compute on: cpu, cuda:N, or with --index a list as kerf train has it, of which "
+          "What to compute on: cpu, cuda:N, or with --index a list of them with commas, of which "
           "the worker takes its own (default cpu)")
       ->type_name("DEVICE[,...]");
   command
@@ -117,13 +117,15 @@ void add_worker_command(CLI::App& app, Chosen& chosen) {
                    "Which worker to be (default: the next free one)")
       ->check(whole_number<int>())
       ->type_name("N");
+  const std::string name = runtime::program_name();
   command->footer(
-      "A run without --listen starts its own workers; this command is for starting them by hand,\n"
-      "for another device each, or under a debugger. Only local addresses are accepted.\n\n"
-      "Examples:\n"
-      "  kerf train lenet5 --workers 2 --listen tcp://127.0.0.1:5555 &\n"
-      "  kerf worker --connect tcp://127.0.0.1:5555 &\n"
-      "  kerf worker --connect tcp://127.0.0.1:5555 --index 1");
+      format("A run without --listen starts its own workers; this command is for starting them by "
+             "hand,\nfor another device each, or under a debugger. Only local addresses are "
+             "accepted.\n\n"
+             "Examples, beside a command that has --workers 2 --listen tcp://127.0.0.1:5555:\n"
+             "  {0} worker --connect tcp://127.0.0.1:5555 &\n"
+             "  {0} worker --connect tcp://127.0.0.1:5555 --index 1",
+             name));
   run_when_chosen(*command, chosen, state);
 }
 

@@ -20,10 +20,11 @@ constexpr double kLargest = 1e300;
 std::vector<double> read_rows(const std::filesystem::path& path, int64_t rows, int64_t columns) {
   const FileBytes file(path);
   const MatrixSize size = read_matrix_market_size(file);
-  if (size.rows != rows || size.columns != columns)
+  if (size.rows != rows || size.columns != columns || size.entries != rows * columns)
     throw Error(ErrorCode::kUsage,
-                format("it is {} x {}; model.txt says {} rows and a rank of {}", size.rows,
-                       size.columns, rows, columns),
+                format("it is {} x {} with {}; model.txt says {} rows and a rank of {}, and all "
+                       "their numbers are there",
+                       size.rows, size.columns, plural(size.entries, "number"), rows, columns),
                 path.string());
   const SparseColumns matrix = read_matrix_market(file, {0, rows});
   std::vector<double> all(static_cast<size_t>(rows * columns));
@@ -45,6 +46,7 @@ double MfModel::rating(int64_t user, int64_t item) const {
 }
 
 void write_mf_model(const std::filesystem::path& folder, const MfModel& model) {
+  std::filesystem::remove(folder / "model.txt");  // of an earlier model, whose parts go first
   write_matrix_market(folder / "users.mtx", model.users, model.rank);
   write_matrix_market(folder / "items.mtx", model.items, model.rank);
   runtime::write_file_atomic(

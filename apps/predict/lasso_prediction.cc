@@ -24,7 +24,7 @@ Prediction predict_lasso(const PredictRequest& request) {
   for (const double each : predicted) prediction.text += format("{}\n", each);
   prediction.measures = {{"model", "lasso"}, {"rows", size.rows}};
   prediction.summary = format("{} predicted", plural(size.rows, "row"));
-  if (request.y.empty()) return prediction;
+  if (request.y.empty() || size.rows == 0) return prediction;
   const std::vector<double> y = read_column(request.y);
   if (std::ssize(y) != size.rows)
     throw Error(ErrorCode::kUsage,
@@ -33,7 +33,7 @@ Prediction predict_lasso(const PredictRequest& request) {
                 request.y.string());
   double squares = 0;
   for (size_t i = 0; i < y.size(); ++i) squares += (y[i] - predicted[i]) * (y[i] - predicted[i]);
-  const double rmse = y.empty() ? 0 : std::sqrt(squares / static_cast<double>(y.size()));
+  const double rmse = std::sqrt(squares / static_cast<double>(y.size()));
   prediction.measures["rmse"] = rmse;
   prediction.summary += format(": RMSE {:.6g}", rmse);
   return prediction;

@@ -15,10 +15,10 @@ struct ModelKind {
 };
 
 constexpr ModelKind kModelKinds[] = {{"%%MatrixMarket", predict_lasso},
-                           {"kerf mf:", predict_ratings},
-                           {"kerf lda:", predict_topics},
-                           {"kerf logistic:", predict_classes},
-                           {"kerf svm:", predict_classes}};
+                                     {"kerf mf:", predict_ratings},
+                                     {"kerf lda:", predict_topics},
+                                     {"kerf logistic:", predict_classes},
+                                     {"kerf svm:", predict_classes}};
 
 }  // namespace
 
@@ -29,8 +29,9 @@ Prediction predict(const PredictRequest& request) {
   const std::string first(lines.next().value_or(""));
   for (const ModelKind& kind : kModelKinds) {
     if (!first.starts_with(kind.begin)) continue;
-    if (kind.predict != predict_lasso && !request.y.empty())
-      throw Error(ErrorCode::kUsage, "it is for a model of kerf lasso", "--y");
+    const bool takes_y = kind.predict == predict_lasso || kind.predict == predict_classes;
+    if (!takes_y && !request.y.empty())
+      throw Error(ErrorCode::kUsage, "it is for models of kerf lasso, logistic and svm", "--y");
     return kind.predict(request);
   }
   lines.refuse("it is no model of kerf lasso, mf, lda, logistic or svm");

@@ -11,7 +11,7 @@ namespace kerf::apps {
 struct PredictRequest {
   std::filesystem::path model;  // a file or a folder, as a program's --out wrote it
   std::filesystem::path data;   // in the form that the program reads
-  std::filesystem::path y;      // of lasso: what should come out; empty: unknown
+  std::filesystem::path y;      // of a matrix: what should come out; empty: unknown
 };
 
 struct Prediction {

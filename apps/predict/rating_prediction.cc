@@ -30,11 +30,12 @@ Prediction predict_ratings(const PredictRequest& request) {
       prediction.text += format("{} {} {}\n", users[i] + 1, item + 1, rating);
     }
   }
-  const auto count = static_cast<double>(std::max<int64_t>(1, given.entries()));
-  const double rmse = std::sqrt(squares / count);
-  prediction.measures = {{"model", "mf"}, {"ratings", given.entries()}, {"rmse", rmse}};
-  prediction.summary = format("{} predicted: RMSE {:.6g} from those that are there",
-                              plural(given.entries(), "rating"), rmse);
+  prediction.measures = {{"model", "mf"}, {"ratings", given.entries()}};
+  prediction.summary = format("{} predicted", plural(given.entries(), "rating"));
+  if (given.entries() == 0) return prediction;
+  const double rmse = std::sqrt(squares / static_cast<double>(given.entries()));
+  prediction.measures["rmse"] = rmse;
+  prediction.summary += format(": RMSE {:.6g} from those that are there", rmse);
   return prediction;
 }
 

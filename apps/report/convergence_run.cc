@@ -64,10 +64,13 @@ void ConvergenceRun::note(int64_t rounds, int64_t updates, double objective) {
 bool ConvergenceRun::check(int64_t rounds, int64_t updates, double objective, double gap) {
   const bool first = points().empty();
   if (first) first_gap_ = gap;
-  const bool falls = first || objective < least_ * (1 - kFall) || gap < least_gap_ * (1 - kFall);
-  in_vain_ = falls ? 0 : in_vain_ + 1;
+  const double dual = objective * (1 - gap);
+  const bool helped = first || objective < least_ * (1 - kFall) || gap < least_gap_ * (1 - kFall) ||
+                      dual > most_dual_ * (1 + kFall);
+  in_vain_ = helped ? 0 : in_vain_ + 1;
   least_ = first ? objective : std::min(least_, objective);
   least_gap_ = first ? gap : std::min(least_gap_, gap);
+  most_dual_ = first ? dual : std::max(most_dual_, dual);
   converged_ = gap <= limits_.tolerance;
   keep(rounds, updates, objective, gap);
   return converged_ || stalled() || limit_is_reached(updates);

@@ -58,7 +58,7 @@ class ConvergenceRun {
   // What a snapshot holds of it.
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(next_note_, first_gap_, least_, least_gap_, in_vain_, converged_, history_);
+    archive(next_note_, first_gap_, least_, least_gap_, most_dual_, in_vain_, converged_, history_);
   }
 
  private:
@@ -72,7 +72,8 @@ class ConvergenceRun {
   double first_gap_ = 0;
   double least_ = 0;  // objective of a check
   double least_gap_ = 0;
-  int in_vain_ = 0;  // checks in a row
+  double most_dual_ = 0;  // what the gap leaves of the objective
+  int in_vain_ = 0;       // checks in a row
   bool converged_ = false;
   History history_;
 };

@@ -80,7 +80,7 @@ class History {
   void serialize(Archive& archive) {
     double elapsed = seconds();
     archive(points_, elapsed);
-    begin(elapsed);
+    if (Archive::is_loading::value) begin(elapsed);
   }
 
   // A list of objects: what is counted, updates, seconds, and each metric, null where it was not

@@ -31,7 +31,8 @@ struct Curve {
 double least_of(const History& history, size_t metric) {
   double least = HUGE_VAL;
   for (const HistoryPoint& point : history.points())
-    if (point.values[metric]) least = std::min(least, *point.values[metric]);
+    if (point.values[metric] && std::isfinite(*point.values[metric]))
+      least = std::min(least, *point.values[metric]);
   return least;
 }
 
@@ -46,7 +47,7 @@ Curve curve_of(const History& history, size_t metric) {
   const double least = least_of(history, metric);
   Curve curve{{}, HUGE_VAL, -HUGE_VAL};
   for (const HistoryPoint& point : history.points()) {
-    if (!point.values[metric]) continue;
+    if (!point.values[metric] || !std::isfinite(*point.values[metric])) continue;
     const double up = scaled(*point.values[metric], scale, least);
     curve.points.push_back({point.seconds, up});
     curve.lowest = std::min(curve.lowest, up);
@@ -101,14 +102,15 @@ class HistoryPlot {
     const bool linear = scale == Scale::kLinear;
     const double range = curve.highest - curve.lowest;
     const double step = linear ? range / kSteps : std::max(1.0, std::ceil(range / kSteps));
-    for (double level = curve.lowest; level <= curve.highest + step / 2; level += step) {
+    for (int i = 0; i <= kSteps; ++i) {
+      const double level = curve.lowest + i * step;
       const double y = place(curve, {0, level}, top).y;
       if (y < top - 1) break;
       const Point line[] = {{kLeft, y}, {kLeft + kWide, y}};
       svg_.line(line, "local", "#d5d9de");
       svg_.text({kLeft - 8, y + 4}, "small", "end",
                 linear ? format("{:.4g}", level) : format("1e{:g}", level));
-      if (step == 0) break;
+      if (step <= 0) break;
     }
   }
 
@@ -129,7 +131,6 @@ class HistoryPlot {
 }  // namespace
 
 std::string draw_history(const History& history, const std::string& title) {
-  KERF_CHECK(!history.points().empty(), "a picture of no point");
   return HistoryPlot(history).draw(title);
 }
 

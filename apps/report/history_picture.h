@@ -8,7 +8,7 @@
 
 namespace kerf::apps {
 
-// SVG. `history` has a point.
+// SVG. What is no finite number is left out.
 std::string draw_history(const History& history, const std::string& title);
 
 }  // namespace kerf::apps

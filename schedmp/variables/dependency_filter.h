@@ -75,6 +75,7 @@ class DependencyFilter {
   void serialize(Archive& archive) {
     std::vector<Candidate> waiting(waiting_.begin(), waiting_.end());
     archive(conflicts_, slots_, used_slots_, waiting, sets_, blocks_);
+    if (!Archive::is_loading::value) return;
     waiting_.assign(waiting.begin(), waiting.end());
     slot_of_.clear();
     for (size_t slot = 0; slot < used_slots_; ++slot)

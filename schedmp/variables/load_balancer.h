@@ -37,12 +37,21 @@ class LoadBalancer {
   // weight that is negative or not finite.
   std::vector<std::vector<int64_t>> divide(std::span<const int64_t> variables,
                                            std::span<const double> weights);
+  // What a snapshot holds of it, of one that was made of the same arguments.
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(sums_);
+  }
 
  private:
   struct Sums {
     double weight = 0;
     double seconds = 0;
     bool measured() const { return weight > 0 && seconds > 0; }
+    template <class Archive>
+    void serialize(Archive& archive) {
+      archive(weight, seconds);
+    }
   };
   void fade(size_t worker);
 

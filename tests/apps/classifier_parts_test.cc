@@ -73,6 +73,28 @@ TEST(DualLosses, HaveAGapThatIsNeverBelowZero) {
 }
 
 // The row's margin follows its a; at the best one the row adds nothing to the gap.
+// Steps that swing within what is known to hold the zero come to it, too.
+TEST(DualLosses, OfLogisticRegressionFindTheZeroThatHalvingFinds) {
+  std::mt19937_64 random(3);
+  std::uniform_real_distribution<double> spread(0, 1);
+  const auto expect_zero = [](double state, double margin, double squares) {
+    const LogisticLoss loss{1};
+    const double now = LogisticLoss::sigmoid(state);
+    double least = -margin - squares * (1 - now), most = -margin + squares * now;
+    for (int i = 0; i < 200; ++i) {
+      const double t = (least + most) / 2;
+      (t + margin + squares * (LogisticLoss::sigmoid(t) - now) > 0 ? most : least) = t;
+    }
+    EXPECT_NEAR(loss.best(state, margin, squares), least, 1e-9 * (1 + std::abs(least)))
+        << state << ' ' << margin << ' ' << squares;
+  };
+  expect_zero(-HUGE_VAL, -5.3318690206522055, 11.704692468060882);
+  expect_zero(-603.5258869063714, -2.669707024118994, 328.62252998538446);
+  for (int i = 0; i < 100'000; ++i)
+    expect_zero(std::tan(3.1 * (spread(random) - 0.5)), 12 * spread(random) - 6,
+                std::pow(400, spread(random)));
+}
+
 TEST(DualLosses, GoWhereTheRowAddsNothingToTheGap) {
   for_losses([](LinearLoss, const auto& loss, double c) {
     for (const double state : some_states(loss))

@@ -40,7 +40,8 @@ TEST_F(Csv, IsReadRowsByRows) {
   std::mt19937_64 random(3);
   const SparseColumns matrix = tests::without_zeros(tests::random_matrix(11, 6, 2, random));
   const std::string text = tests::table_of(matrix);
-  for (const std::string& names : {std::string(), std::string("a, b,\"c d\",d,5,f\r\n")}) {
+  for (const std::string& names :
+       {std::string(), std::string("a, b,\"c d\",d,e5,f\r\n"), std::string("\xef\xbb\xbf")}) {
     const FileBytes& file = of(names + text);
     EXPECT_EQ(read_csv_size(file), (MatrixSize{11, 6, 66}));
     EXPECT_EQ(read_csv(file, {0, 11}), matrix);
@@ -74,6 +75,8 @@ TEST_F(Csv, RefusesWhatIsNoTableAtItsLine) {
   expect_refused("1\nnan\n", 2, "expected a finite number");
   expect_refused("1\n1e999\n", 2, "expected a finite number");
   expect_refused("a\n\n\"1\"\n", 3, "expected a finite number");
+  for (const char* first : {"5,,3", "nan,1", "1e999,2", "1,x", "2a,b", "inf,b"})
+    expect_refused(std::string(first) + "\n", 1, "expected a finite number");
 }
 
 TEST_F(Csv, RefusesRowsAndColumnsThatItHasNot) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <thread>
 
 #include "apps/report/history_picture.h"
@@ -106,6 +107,14 @@ TEST(HistoryPicture, HasACurveForEachMetricOnItsOwnScale) {
   for (const char* level : {">1e-12<", ">1e-3<", ">1e0<", ">7<", ">9<"})
     EXPECT_THAT(text, HasSubstr(level));
   EXPECT_THAT(text, Not(HasSubstr(">1e3<")));
+}
+
+TEST(HistoryPicture, TakesAnyNumbers) {
+  History history("round", {{"a", "a"}, {"b", "b"}, {"c", "c"}});
+  EXPECT_THAT(draw_history(history, "none"), HasSubstr("<svg"));
+  history.add(1, 1, {0.3, 1, std::nullopt});
+  history.add(2, 2, {0.1 + 0.2, HUGE_VAL, NAN});
+  EXPECT_THAT(draw_history(history, "all"), Not(HasSubstr("inf")));
 }
 
 TEST(HistoryPicture, TakesASinglePointAndWhatWasNeverMeasured) {

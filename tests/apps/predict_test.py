@@ -89,6 +89,10 @@ class Predict(KerfTest):
                     if program == "logistic":
                         self.assertAlmostEqual(line[1], 1 / (1 + math.exp(-score)), delta=1e-12)
                     right += line[0] == label
+                table = self.write("x.csv", "".join(",".join(map(repr, row)) + "\n" for row in rows))
+                column = self.write("y.csv", "".join(f"{label}\n" for label in labels))
+                self.assertEqual(self.predict("--model", model, "--data", table, "--y", column), (text, told), "the same rows as a matrix")
+                self.assertNotIn("accuracy", self.predict("--model", model, "--data", table)[1])
                 self.assertAlmostEqual(told["accuracy"], right / 120, delta=1e-12)
                 self.assertGreater(right, 100)
 
@@ -112,7 +116,7 @@ class Predict(KerfTest):
         for text in ("", "kerf\n", "kerf mf: x\nmean nan\n", "kerf svm: w\n", "kerf lda: x\n"):
             self.assertEqual(run("predict", "--model", self.write("model.txt", text), "--data", data).returncode, 2, text)
         self.assert_one_error(run("predict", "--model", self.folder / "none", "--data", data), "none")
-        self.assert_one_error(run("predict", "--model", self.write("model.txt", "kerf svm: x\n"), "--data", data, "--y", data), "--y")
+        self.assert_one_error(run("predict", "--model", self.write("model.txt", "kerf mf: x\n"), "--data", data, "--y", data), "--y")
 
 
 if __name__ == "__main__":

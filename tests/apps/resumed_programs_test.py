@@ -36,13 +36,14 @@ class Resumed(KerfTest):
         return {file.name: file.read_bytes() for file in files}
 
     def goes_on(self, *arguments, out):
-        """The same run, whole and from the last snapshot of the whole one."""
+        """The same run, whole and from a snapshot behind two thirds of it."""
         rounds = self.told(*arguments)["history"][-1]
         rounds = rounds.get("rounds", rounds.get("iterations"))
         kept, first, second = (self.folder / f"{name}{out}" for name in ("kept", "first", "second"))
-        whole = self.told(*arguments, "--out", first, "--snapshot", kept, "--snapshot-rounds", max(1, rounds // 3))
+        whole = self.told(*arguments, "--out", first, "--snapshot", kept, "--snapshot-rounds", rounds * 2 // 3 + 1)
         begun = json.loads((kept / "snapshot.json").read_text())["round"]
-        self.assertGreater(begun, 1)
+        self.assertEqual(begun, rounds * 2 // 3 + 1)
+        self.assertLess(begun, whole["rounds"] if "rounds" in whole else rounds)
         again = self.told(*arguments, "--out", second, "--resume", kept)
         first_file, second_file = self.model(first), self.model(second)
         self.assertEqual([*first_file.values()], [*second_file.values()])
@@ -62,10 +63,10 @@ class Resumed(KerfTest):
                                  "--schedule", schedule, *more, out=f"{schedule}{workers}.mtx")
 
     def test_classifiers(self):
-        for program in ("logistic", "svm"):
+        for program, *more in (("logistic",), ("svm", "--sweeps", 2), ("svm", "--loss", "squared-hinge")):
             for workers in (1, 3):
-                with self.subTest(program=program, workers=workers):
-                    self.goes_on(program, "--data", self.folder / "x.libsvm", "--tol", 1e-9, "--workers", workers, out=f"{program}{workers}.txt")
+                with self.subTest(program=program, more=more, workers=workers):
+                    self.goes_on(program, *more, "--data", self.folder / "x.libsvm", "--tol", 1e-9, "--workers", workers, out=f"{program}{len(more)}{more[:1]}{workers}.txt")
 
     def test_matrix_factorisation(self):
         for algorithm in ("sgd", "ccd"):

@@ -45,6 +45,7 @@ struct Walk : public SchedulerHalf<WalkMessages> {
   int depth() const override { return declared; }
   int64_t job(int worker) override { return seed + worker; }
   Decision schedule(int64_t round) override {
+    ++asked;
     if (round == fails_at) throw Error(ErrorCode::kUnavailable, "the light went out");
     if (round == kRounds) return Done{};
     std::vector<Task> tasks;
@@ -61,6 +62,7 @@ struct Walk : public SchedulerHalf<WalkMessages> {
   int64_t seed;
   int64_t fails_at = -1;
   int64_t place = 1;
+  int64_t asked = 0;  // for a round
 };
 
 struct WalkWorker : public WorkerHalf<WalkMessages> {
@@ -101,6 +103,7 @@ class SnapshotsTest : public testing::Test {
   // Ends in that round.
   void interrupt(int64_t round, Walk program = Walk(2, 2)) const {
     program.fails_at = round;
+    std::filesystem::remove_all(folder_ / "kept");
     EXPECT_THAT(told([&] { run(program, kept()); }), HasSubstr("the light went out"));
   }
   std::vector<std::string> files() const {
@@ -121,13 +124,16 @@ TEST_F(SnapshotsTest, ARunThatGoesOnEndsWithTheSameBits) {
   for (const int workers : {1, 3})
     for (const int depth : {1, 2, 5}) {
       Walk whole(workers, depth);
+      std::filesystem::remove_all(folder_ / "kept");
       EXPECT_EQ(run(whole, kept()).rounds, kRounds);
+      EXPECT_EQ(whole.asked, kRounds + 1);
       for (const int64_t round : {5, 8, 9, 29}) {
         interrupt(round, Walk(workers, depth));
         Walk again(workers, depth);
         SnapshotOptions options = kept();
         options.resume = options.folder;
-        EXPECT_EQ(run(again, options).rounds, kRounds - round / 4 * 4);
+        EXPECT_EQ(run(again, options).rounds, kRounds);
+        EXPECT_EQ(again.asked, kRounds + 1 - round / 4 * 4) << "not from the beginning";
         EXPECT_EQ(again.place, whole.place)
             << workers << " workers, depth " << depth << ", ended in round " << round;
       }
@@ -151,9 +157,8 @@ TEST_F(SnapshotsTest, OneThatCannotBeTakenLeavesTheOneBefore) {
               HasSubstr("nothing comes to mind"));
   Walk whole(2, 1), again(2, 1);
   run(whole, {.folder = folder_ / "other", .every_rounds = 4});
-  EXPECT_EQ(run(again, {.folder = folder_ / "other", .every_rounds = 4, .resume = folder_ / "kept"})
-                .rounds,
-            kRounds - 4);
+  run(again, {.folder = folder_ / "third", .every_rounds = 4, .resume = folder_ / "kept"});
+  EXPECT_EQ(again.asked, kRounds + 1 - 4);
   EXPECT_EQ(again.place, whole.place);
 }
 
@@ -164,6 +169,35 @@ TEST_F(SnapshotsTest, AProgramThatKeepsNoneIsToldBeforeItRuns) {
 }
 
 // ---- what is refused
+
+TEST_F(SnapshotsTest, WhatIsThereIsNotLost) {
+  interrupt(9);
+  std::filesystem::create_directories(folder_ / "kept" / "round-trip");
+  Walk other(2, 2);
+  EXPECT_THAT(told([&] { run(other, kept()); }),
+              AllOf(HasSubstr("kept"), HasSubstr("a snapshot of another run")));
+  EXPECT_THAT(files(), ElementsAre("round-8", "round-trip", "snapshot.json"));
+  SnapshotOptions options = kept();
+  options.resume = options.folder;
+  Walk again(2, 2);
+  run(again, options);
+  EXPECT_THAT(files(), ElementsAre("round-28", "round-trip", "snapshot.json"));
+}
+
+TEST_F(SnapshotsTest, OfARunThatHadOtherFlagsIsRefused) {
+  SnapshotOptions options = kept();
+  options.run = {{"--lambda", "0.5"}};
+  Walk walk(2, 2);
+  run(walk, options);
+  Walk again(2, 2);
+  EXPECT_THAT(told([&] {
+                run(again, {.resume = folder_ / "kept", .run = {{"--lambda", "0.4"}}});
+              }),
+              HasSubstr("its run had --lambda 0.5, and this one has 0.4"));
+  EXPECT_THAT(told([&] { run(again, {.resume = folder_ / "kept"}); }), HasSubstr("other names"));
+  run(again, {.resume = folder_ / "kept", .run = options.run});
+  EXPECT_EQ(again.place, walk.place);
+}
 
 TEST_F(SnapshotsTest, OfAnotherRunIsRefused) {
   interrupt(9);
@@ -191,7 +225,8 @@ TEST_F(SnapshotsTest, ThatWasChangedIsRefusedWithItsFile) {
     runtime::write_file_atomic(file, bytes);
   }
   Walk again(2, 2);
-  EXPECT_EQ(run(again, {.resume = folder_ / "kept"}).rounds, kRounds - 8) << "as it was";
+  run(again, {.resume = folder_ / "kept"});
+  EXPECT_EQ(again.asked, kRounds + 1 - 8) << "as it was";
 }
 
 TEST_F(SnapshotsTest, AManifestThatIsNoneIsRefused) {
