@@ -2,8 +2,8 @@
 // w = sum a_i y_i x_i. A sweep goes through the rows one after the other, in an order drawn by the
 // seed, sets each a_i to its best, and adds what that changes to the copy.
 //
-// A row whose a stays what it is rests: for one sweep, then for three, seven and so on. Those are at
-// a bound, and the work goes to the others. A look at all rows ends the rest of those that would
+// A row whose a stays what it is rests: for one sweep, then for three, seven and so on. Those are
+// at a bound, and the work goes to the others. A look at all rows ends the rest of those that would
 // move by now. An a of logistic regression hardly ever stays: to let rest what moves by little
 // beside others made it slower, since soon everything else moves by less.
 #pragma once

@@ -1,5 +1,5 @@
-// Flags and answers of the commands that minimise something down to a duality gap: when to stop, and
-// how it went.
+// Flags and answers of the commands that minimise something down to a duality gap: when to stop,
+// and how it went.
 #pragma once
 
 #include <CLI/CLI.hpp>

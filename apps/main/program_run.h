@@ -49,8 +49,8 @@ class ProgramRun {
     return drive(encoded, workers, {history, std::move(part)}, trace);
   }
 
-  // Behind what the program writes itself: the trace and the picture, where they were asked for, and
-  // on the standard output a table of the history and `line`, or by --json `members` and the
+  // Behind what the program writes itself: the trace and the picture, where they were asked for,
+  // and on the standard output a table of the history and `line`, or by --json `members` and the
   // history.
   void answer(const History& history, const std::string& title, const Json& members,
               const std::string& line) const;
