@@ -122,7 +122,8 @@ void add_worker_command(CLI::App& app, Chosen& chosen) {
       format("A run without --listen starts its own workers; this command is for starting them by "
              "hand,\nfor another device each, or under a debugger. Only local addresses are "
              "accepted.\n\n"
-             "Examples, beside a command that has --workers 2 --listen tcp://127.0.0.1:5555:\n"
+             "Examples:\n"
+             "  {0} COMMAND --workers 2 --listen tcp://127.0.0.1:5555 &\n"
              "  {0} worker --connect tcp://127.0.0.1:5555 &\n"
              "  {0} worker --connect tcp://127.0.0.1:5555 --index 1",
              name));
