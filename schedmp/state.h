@@ -1,11 +1,9 @@
 // What a half of a program holds, as bytes and back: for snapshot() and restore().
 //
-//   class Walk : public SchedulerHalf<...> {
+//   class Walk : public KeepsState<Walk, SchedulerHalf<WalkMessages>> {
 //    public:
 //     template <class Archive>
 //     void state(Archive& archive) { archive(place_, steps_); }
-//     std::string snapshot() override { return state_of(*this); }
-//     void restore(std::string_view snapshot) override { take_state(*this, snapshot); }
 //
 // Bytes are as on the wire: members of any types that travel (runtime/wire.h). Pure functions.
 #pragma once
@@ -35,5 +33,15 @@ void take_state(Half& half, std::string_view bytes) {
     runtime::rethrow_as_protocol_error();
   }
 }
+
+// A half of a program that keeps snapshots of its state(archive). Base: SchedulerHalf, WorkerHalf.
+template <class Half, class Base>
+class KeepsState : public Base {
+ public:
+  std::string snapshot() override { return state_of(static_cast<Half&>(*this)); }
+  void restore(std::string_view snapshot) override {
+    take_state(static_cast<Half&>(*this), snapshot);
+  }
+};
 
 }  // namespace kerf::schedmp

@@ -7,23 +7,17 @@
 #include <utility>
 
 #include "apps/data/even_range.h"
+#include "apps/data/told_vector.h"
 #include "runtime/error.h"
 
 namespace kerf::apps {
 
 namespace {
 
-constexpr int64_t kMostWeightsTold = 100'000;  // in a message
 // All rows are looked at when the gap should be this part of what it was.
 constexpr double kMuchSmaller = 0.1;
 constexpr int kMostUnchecked = 20;  // rounds
 constexpr double kMostWrong = 10;   // a guess is, by this factor
-
-double dot_of(const std::vector<double>& a, const std::vector<double>& b) {
-  double sum = 0;
-  for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
-  return sum;
-}
 
 std::string absolute_or_none(const std::string& file) {
   return file.empty() ? file : std::filesystem::absolute(file).string();
@@ -57,24 +51,23 @@ Classifier::Decision Classifier::schedule(int64_t round) {
   if (round == 0) run_.begin();
   if (over_) return schedmp::Done{};
   std::vector<Task> tasks;
-  const int64_t features = std::ssize(weights_);
-  for (int64_t first = 0; first < features; first += kMostWeightsTold) {
-    const int64_t end = std::min(features, first + kMostWeightsTold);
+  const std::vector<ops::Range> pieces = pieces_of(std::ssize(weights_));
+  for (const ops::Range& piece : pieces) {
     ClassifierTask task;
-    task.first = first;
-    task.weights.assign(weights_.begin() + first, weights_.begin() + end);
-    if (end == features) {
+    task.first = piece.begin;
+    task.weights = piece_of(weights_, piece);
+    if (piece.end == std::ssize(weights_)) {
       task.kept = kept_;
       task.check = check_;
       task.sweeps = ends_ ? 0 : options_.sweeps;
-      task.asked_count = std::min(features, kMostWeightsTold);
+      task.asked_count = pieces.front().size();
     }
     for (int worker = 0; worker < workers_; ++worker) tasks.push_back({worker, task});
   }
-  for (int64_t first = kMostWeightsTold; first < features; first += kMostWeightsTold) {
+  for (size_t i = 1; i < pieces.size(); ++i) {
     ClassifierTask task;
-    task.asked_first = first;
-    task.asked_count = std::min(kMostWeightsTold, features - first);
+    task.asked_first = pieces[i].begin;
+    task.asked_count = pieces[i].size();
     for (int worker = 0; worker < workers_; ++worker) tasks.push_back({worker, task});
   }
   return tasks;
@@ -92,7 +85,9 @@ void Classifier::aggregate(int64_t round, std::vector<Result> results) {
 Classifier::Sum Classifier::sum_of(const std::vector<Result>& results) {
   Sum sum;
   sum.change.resize(weights_.size());
-  size_t taken = 0;  // features
+  const std::vector<ops::Range> pieces = pieces_of(std::ssize(weights_));
+  const auto workers = static_cast<size_t>(workers_);
+  KERF_CHECK(results.size() == tasks_of_pieces(pieces) * workers);
   for (size_t i = 0; i < results.size(); ++i) {
     const ClassifierResult& said = results[i].payload;
     sum.dual += said.dual;
@@ -100,12 +95,8 @@ Classifier::Sum Classifier::sum_of(const std::vector<Result>& results) {
     sum.losses += said.losses;
     sum.gap += said.gap;
     updates_ += said.updates;
-    KERF_CHECK(taken + said.asked.size() <= sum.change.size());
-    for (size_t j = 0; j < said.asked.size(); ++j) sum.change[taken + j] += said.asked[j];
-    const bool ends_piece = (i + 1) % static_cast<size_t>(workers_) == 0;
-    if (ends_piece) taken += said.asked.size();
+    add_piece(sum.change, piece_answered(pieces, i / workers), said.asked);
   }
-  KERF_CHECK(taken == weights_.size(), "{} features of {}", taken, weights_.size());
   return sum;
 }
 

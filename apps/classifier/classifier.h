@@ -43,7 +43,8 @@ struct ClassifierOptions : ConvergenceLimits {
   uint64_t seed = 1;
 };
 
-class Classifier : public schedmp::SchedulerHalf<ClassifierMessages> {
+class Classifier
+    : public schedmp::KeepsState<Classifier, schedmp::SchedulerHalf<ClassifierMessages>> {
  public:
   Classifier(const ClassifierOptions& options, int workers);
 
@@ -51,8 +52,6 @@ class Classifier : public schedmp::SchedulerHalf<ClassifierMessages> {
   Job job(int worker) override;
   Decision schedule(int64_t round) override;
   void aggregate(int64_t round, std::vector<Result> results) override;
-  std::string snapshot() override { return schedmp::state_of(*this); }
-  void restore(std::string_view snapshot) override { schedmp::take_state(*this, snapshot); }
   template <class Archive>
   void state(Archive& archive) {
     archive(run_, weights_, check_, ends_, kept_, over_, last_gap_, met_, guessed_, truth_,

@@ -18,13 +18,12 @@
 
 namespace kerf::apps {
 
-class ClassifierWorker : public schedmp::WorkerHalf<ClassifierMessages> {
+class ClassifierWorker
+    : public schedmp::KeepsState<ClassifierWorker, schedmp::WorkerHalf<ClassifierMessages>> {
  public:
   // Reads its rows. Throws Error{kUsage} that names the file.
   void start(runtime::Workplace& workplace, const ClassifierJob& job) override;
   ClassifierResult update(const ClassifierTask& task) override;
-  std::string snapshot() override { return schedmp::state_of(*this); }
-  void restore(std::string_view snapshot) override { schedmp::take_state(*this, snapshot); }
   template <class Archive>
   void state(Archive& archive) {
     archive(weights_, given_, states_, before_, rests_, dual_, gap_);

@@ -11,13 +11,12 @@
 
 namespace kerf::apps {
 
-class LassoSetWorker : public schedmp::WorkerHalf<LassoSetMessages> {
+class LassoSetWorker
+    : public schedmp::KeepsState<LassoSetWorker, schedmp::WorkerHalf<LassoSetMessages>> {
  public:
   // Reads its rows. Throws Error{kUsage} that names the file.
   void start(runtime::Workplace& workplace, const LassoSetJob& job) override;
   LassoSetResult update(const LassoSetTask& task) override;
-  std::string snapshot() override { return schedmp::state_of(*this); }
-  void restore(std::string_view snapshot) override { schedmp::take_state(*this, snapshot); }
   template <class Archive>
   void state(Archive& archive) {
     archive(residual_);

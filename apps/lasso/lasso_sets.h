@@ -38,7 +38,7 @@ struct LassoSetOptions : LassoProblem {
   schedmp::VariableSetOptions sets;  // `variables` follows from `columns`
 };
 
-class LassoSets : public schedmp::SchedulerHalf<LassoSetMessages> {
+class LassoSets : public schedmp::KeepsState<LassoSets, schedmp::SchedulerHalf<LassoSetMessages>> {
  public:
   // Throws Error{kUsage} of sets that cannot be.
   LassoSets(const LassoSetOptions& options, int workers);
@@ -49,8 +49,6 @@ class LassoSets : public schedmp::SchedulerHalf<LassoSetMessages> {
   Decision schedule(int64_t round) override;
   // Throws Error{kUsage} where it diverges.
   void aggregate(int64_t round, std::vector<Result> results) override;
-  std::string snapshot() override { return schedmp::state_of(*this); }
-  void restore(std::string_view snapshot) override { schedmp::take_state(*this, snapshot); }
   template <class Archive>
   void state(Archive& archive) {
     archive(sets_, run_, b_, l1_, squared_norms_, changed_, change_, phase_, next_column_, checked_,

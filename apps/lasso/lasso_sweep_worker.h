@@ -13,13 +13,12 @@
 
 namespace kerf::apps {
 
-class LassoSweepWorker : public schedmp::WorkerHalf<LassoSweepMessages> {
+class LassoSweepWorker
+    : public schedmp::KeepsState<LassoSweepWorker, schedmp::WorkerHalf<LassoSweepMessages>> {
  public:
   // Reads its columns. Throws Error{kUsage} that names the file.
   void start(runtime::Workplace& workplace, const LassoSweepJob& job) override;
   LassoSweepResult update(const LassoSweepTask& task) override;
-  std::string snapshot() override { return schedmp::state_of(*this); }
-  void restore(std::string_view snapshot) override { schedmp::take_state(*this, snapshot); }
   template <class Archive>
   void state(Archive& archive) {
     archive(residual_, before_, b_, b_before_, remembered_, unmixed_, active_);

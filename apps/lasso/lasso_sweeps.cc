@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "apps/data/even_range.h"
+#include "apps/data/told_vector.h"
 #include "apps/lasso/extrapolation.h"
 #include "runtime/error.h"
 
@@ -12,7 +13,6 @@ namespace kerf::apps {
 
 namespace {
 
-constexpr int64_t kMostInAMessage = 100'000;  // numbers
 // All columns are looked at when the active ones are nearer to their own optimum by this.
 constexpr double kNearEnough = 0.3;
 constexpr int kMostUnchecked = 300;  // rounds
@@ -20,12 +20,6 @@ constexpr int kMostUnchecked = 300;  // rounds
 constexpr double kNearTheEnd = 30;
 // That are mixed, and the one before them.
 constexpr size_t kIterates = 6, kFewestIterates = 4;
-
-double dot_of(const std::vector<double>& a, const std::vector<double>& b) {
-  double sum = 0;
-  for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
-  return sum;
-}
 
 }  // namespace
 
@@ -59,12 +53,12 @@ LassoSweeps::Decision LassoSweeps::schedule(int64_t round) {
 // The residual piece by piece, the sweeps with its last, and what they changed piece by piece.
 std::vector<LassoSweeps::Task> LassoSweeps::tasks_of_sweeps() const {
   std::vector<Task> tasks;
-  for (int64_t first = 0; first < options_.rows; first += kMostInAMessage) {
-    const int64_t end = std::min(options_.rows, first + kMostInAMessage);
+  const std::vector<ops::Range> pieces = pieces_of(options_.rows);
+  for (const ops::Range& piece : pieces) {
     LassoSweepTask task;
-    task.first = first;
-    task.residual.assign(residual_.begin() + first, residual_.begin() + end);
-    if (end == options_.rows) {
+    task.first = piece.begin;
+    task.residual = piece_of(residual_, piece);
+    if (piece.end == options_.rows) {
       task.keep = !back_;
       task.kept = kept_;
       task.mix = mix_;
@@ -72,14 +66,14 @@ std::vector<LassoSweeps::Task> LassoSweeps::tasks_of_sweeps() const {
       task.look = look_;
       task.check = check_;
       task.sweeps = options_.sweeps;
-      task.asked_count = std::min(options_.rows, kMostInAMessage);
+      task.asked_count = pieces.front().size();
     }
     for (int worker = 0; worker < workers_; ++worker) tasks.push_back({worker, task});
   }
-  for (int64_t first = kMostInAMessage; first < options_.rows; first += kMostInAMessage) {
+  for (size_t i = 1; i < pieces.size(); ++i) {
     LassoSweepTask task;
-    task.asked_first = first;
-    task.asked_count = std::min(kMostInAMessage, options_.rows - first);
+    task.asked_first = pieces[i].begin;
+    task.asked_count = pieces[i].size();
     for (int worker = 0; worker < workers_; ++worker) tasks.push_back({worker, task});
   }
   return tasks;
@@ -89,14 +83,14 @@ std::vector<LassoSweeps::Task> LassoSweeps::tasks_of_solution() const {
   std::vector<Task> tasks;
   for (int worker = 0; worker < workers_; ++worker) {
     const ops::Range columns = even_range(options_.columns, workers_, worker);
-    for (int64_t first = columns.begin; first < columns.end; first += kMostInAMessage) {
+    for (int64_t first = columns.begin; first < columns.end; first += kMostInAPiece) {
       LassoSweepTask task;
       task.solution = true;
       task.keep = first == columns.begin && !back_;
       task.kept = kept_;
       task.back = first == columns.begin && back_;
       task.asked_first = first - columns.begin;
-      task.asked_count = std::min(kMostInAMessage, columns.end - first);
+      task.asked_count = std::min(kMostInAPiece, columns.end - first);
       tasks.push_back({worker, task, first});
     }
   }
@@ -121,19 +115,17 @@ LassoSweeps::Sum LassoSweeps::sum_of(const std::vector<Result>& results) {
   Sum sum;
   sum.before = {dot_of(residual_, residual_), dot_of(y_, residual_), 0, 0};
   sum.change.resize(residual_.size());
-  size_t taken = 0;  // rows
+  const std::vector<ops::Range> pieces = pieces_of(options_.rows);
+  const auto workers = static_cast<size_t>(workers_);
+  KERF_CHECK(results.size() == tasks_of_pieces(pieces) * workers);
   for (size_t i = 0; i < results.size(); ++i) {
     const LassoSweepResult& said = results[i].payload;
     sum.before.l1 += said.l1;
     sum.before.largest_product = std::max(sum.before.largest_product, said.largest_product);
     sum.l1_swept += said.l1_swept;
     updates_ += said.updates;
-    KERF_CHECK(taken + said.asked.size() <= sum.change.size());
-    for (size_t row = 0; row < said.asked.size(); ++row) sum.change[taken + row] += said.asked[row];
-    const bool ends_piece = (i + 1) % static_cast<size_t>(workers_) == 0;
-    if (ends_piece) taken += said.asked.size();
+    add_piece(sum.change, piece_answered(pieces, i / workers), said.asked);
   }
-  KERF_CHECK(taken == residual_.size(), "{} rows of {}", taken, residual_.size());
   return sum;
 }
 

@@ -35,7 +35,8 @@ struct LassoSweepOptions : LassoProblem {
   int sweeps = 2;  // of a round
 };
 
-class LassoSweeps : public schedmp::SchedulerHalf<LassoSweepMessages> {
+class LassoSweeps
+    : public schedmp::KeepsState<LassoSweeps, schedmp::SchedulerHalf<LassoSweepMessages>> {
  public:
   // `y` is the file's.
   LassoSweeps(const LassoSweepOptions& options, int workers, std::vector<double> y);
@@ -44,8 +45,6 @@ class LassoSweeps : public schedmp::SchedulerHalf<LassoSweepMessages> {
   Job job(int worker) override;
   Decision schedule(int64_t round) override;
   void aggregate(int64_t round, std::vector<Result> results) override;
-  std::string snapshot() override { return schedmp::state_of(*this); }
-  void restore(std::string_view snapshot) override { schedmp::take_state(*this, snapshot); }
   template <class Archive>
   void state(Archive& archive) {
     archive(run_, phase_, residual_, b_, check_, look_, kept_, mix_, back_, due_, dual_, last_gap_,

@@ -51,7 +51,7 @@ struct LdaOptions {
 // document at least. There are as many documents as workers.
 std::vector<ops::Range> divided_documents(const std::vector<int64_t>& tokens, int workers);
 
-class Lda : public schedmp::SchedulerHalf<LdaMessages> {
+class Lda : public schedmp::KeepsState<Lda, schedmp::SchedulerHalf<LdaMessages>> {
  public:
   // Metrics of its history, which has a point behind each iteration, and one behind none: of the
   // topics that were drawn first.
@@ -66,8 +66,6 @@ class Lda : public schedmp::SchedulerHalf<LdaMessages> {
   schedmp::LaneTable lanes(int workers) const override;
   Decision schedule(int64_t round) override;
   void aggregate(int64_t round, std::vector<Result> results) override;
-  std::string snapshot() override { return schedmp::state_of(*this); }
-  void restore(std::string_view snapshot) override { schedmp::take_state(*this, snapshot); }
   template <class Archive>
   void state(Archive& archive) {
     archive(phase_, told_, sweeps_, counted_, behind_, history_, model_);

@@ -29,13 +29,11 @@ inline int64_t numbers_of_block(int64_t words, int topics) {
   return (words + 1) * whole_lanes(topics);
 }
 
-class LdaWorker : public schedmp::WorkerHalf<LdaMessages> {
+class LdaWorker : public schedmp::KeepsState<LdaWorker, schedmp::WorkerHalf<LdaMessages>> {
  public:
   // Reads its documents. Throws Error{kUsage} that names the file.
   void start(runtime::Workplace& workplace, const LdaJob& job) override;
   LdaResult update(const LdaTask& task) override;
-  std::string snapshot() override { return schedmp::state_of(*this); }
-  void restore(std::string_view snapshot) override { schedmp::take_state(*this, snapshot); }
   template <class Archive>
   void state(Archive& archive) {
     archive(tokens_, *documents_, own_, told_, *blocks_);

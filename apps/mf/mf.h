@@ -54,7 +54,7 @@ struct MfOptions {
   uint64_t seed = 1;
 };
 
-class Mf : public schedmp::SchedulerHalf<MfMessages> {
+class Mf : public schedmp::KeepsState<Mf, schedmp::SchedulerHalf<MfMessages>> {
  public:
   // Metrics of its history, which has a point for each iteration.
   enum Metrics : uint8_t { kObjective, kTrainRmse, kTestRmse };
@@ -67,8 +67,6 @@ class Mf : public schedmp::SchedulerHalf<MfMessages> {
   schedmp::LaneTable lanes(int workers) const override;
   Decision schedule(int64_t round) override;
   void aggregate(int64_t round, std::vector<Result> results) override;
-  std::string snapshot() override { return schedmp::state_of(*this); }
-  void restore(std::string_view snapshot) override { schedmp::take_state(*this, snapshot); }
   template <class Archive>
   void state(Archive& archive) {
     archive(phase_, told_, moments_, scale_, turns_, iterations_, converged_, history_, asked_,

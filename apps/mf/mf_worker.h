@@ -16,13 +16,11 @@
 
 namespace kerf::apps {
 
-class MfWorker : public schedmp::WorkerHalf<MfMessages> {
+class MfWorker : public schedmp::KeepsState<MfWorker, schedmp::WorkerHalf<MfMessages>> {
  public:
   // Reads its ratings. Throws Error{kUsage} that names the file.
   void start(runtime::Workplace& workplace, const MfJob& job) override;
   MfResult update(const MfTask& task) override;
-  std::string snapshot() override { return schedmp::state_of(*this); }
-  void restore(std::string_view snapshot) override { schedmp::take_state(*this, snapshot); }
   template <class Archive>
   void state(Archive& archive) {
     std::optional<Standard> standard = standard_;
