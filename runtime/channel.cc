@@ -74,6 +74,17 @@ bool mirrors_slots(TransportKind kind) {
   return kind == TransportKind::kIpc || kind == TransportKind::kTcp;
 }
 
+TransportKind by_host_memory(TransportKind kind) {
+  return kind == TransportKind::kCuda ? TransportKind::kShm : kind;
+}
+
+std::vector<TransportKind> by_host_memory(std::vector<TransportKind> kinds) {
+  for (TransportKind& kind : kinds) kind = by_host_memory(kind);
+  std::ranges::sort(kinds);
+  kinds.erase(std::unique(kinds.begin(), kinds.end()), kinds.end());
+  return kinds;
+}
+
 void check_endpoint_address(const std::vector<TransportKind>& kinds, const std::string& address) {
   const auto refuse = [&](const std::string& why) {
     throw Error(ErrorCode::kProtocol, kerf::format("'{}' {}", address.substr(0, 100), why));

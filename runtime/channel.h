@@ -20,11 +20,11 @@
 // it, by events that the channel owns and the other side's stream waits for. A null event has
 // happened; so has what a null stream would have to come to: for who works on the host alone.
 //
-// Threads: an Endpoint and its channels belong to one thread, the compute thread, except
-// Endpoint::interrupt(). Views and slots die with their Endpoint. Channels move at all times:
-// messages are accepted, and copied where payload travels, ahead of their use; what a device comes
-// to is passed on; what a broken connection lost is sent again. A compute thread that waits in its
-// endpoint does that itself, a thread of the endpoint's own does it while the compute thread
+// Threads: an Endpoint and its channels belong to one thread, mostly the compute thread, except
+// Endpoint::interrupt() and wake(). Views and slots die with their Endpoint. Channels move at all
+// times: messages are accepted, and copied where payload travels, ahead of their use; what a device
+// comes to is passed on; what a broken connection lost is sent again. A compute thread that waits
+// in its endpoint does that itself, a thread of the endpoint's own does it while the compute thread
 // computes (link/progress_engine.h). What that one fails by is thrown by the next call. Time in
 // which the process stood still (standstill.h) does not count against deadlines.
 #pragma once
@@ -56,6 +56,9 @@ struct Lane {
   }
   bool operator==(const Lane&) const = default;
 };
+
+// [u][v]: lanes of the channel from worker u to worker v; empty where they exchange nothing.
+using LaneTable = std::vector<std::vector<std::vector<Lane>>>;
 
 // Writable memory of `bytes` in a lane, aligned to 64. Move-only by convention: commit it once, or
 // hand it back with abandon(). Committed memory is read-only.
@@ -124,6 +127,9 @@ enum class TransportKind : uint8_t { kInproc, kShm, kIpc, kTcp, kCuda };
 std::string_view to_string(TransportKind kind);
 // Whether receivers keep what arrives in slots of their own; otherwise they read in the sender's.
 bool mirrors_slots(TransportKind kind);
+// The one that crosses likewise where both ends have only memory of the host; and those, each once.
+TransportKind by_host_memory(TransportKind kind);
+std::vector<TransportKind> by_host_memory(std::vector<TransportKind> kinds);
 // Throws Error{kUsage} that lists the names.
 TransportKind parse_transport(const std::string& name);
 
@@ -153,11 +159,16 @@ class Endpoint {
   // naming the peer otherwise. The time that making our own slots takes is added to the deadline.
   // Once.
   virtual void open(const Wiring& wiring, Deadline deadline) = 0;
+  // For who serves many peers: blocks until there may be something new, a message, a slot that came
+  // free or wake(), or the deadline passed. What came since the last call ends it at once.
+  virtual void wait(Deadline deadline) = 0;
+  // Thread-safe: ends the wait under way, or the next.
+  virtual void wake() = 0;
   // Valid after open(), for peers in the wiring; owned by the endpoint.
   virtual SendChannel& sender(int peer) = 0;
   virtual ReceiveChannel& receiver(int peer) = 0;
-  // Thread-safe: open, acquire, receive and drain throw Error{kInterrupted}, waiting or called
-  // later.
+  // Thread-safe: open, wait, acquire, receive and drain throw Error{kInterrupted}, waiting or
+  // called later.
   virtual void interrupt() = 0;
   // Blocks until all committed messages were released by their receivers, or the deadline passed
   // (false). Called before an orderly end.

@@ -106,9 +106,13 @@ void ControlThread::add_result(std::string result) {
   if (wake) control_.wake();
 }
 
-void ControlThread::guard(Endpoint* endpoint) {
+void ControlThread::guard(std::vector<Endpoint*> endpoints) {
   const std::lock_guard lock(mutex_);
-  guarded_ = endpoint;
+  guarded_ = std::move(endpoints);
+}
+
+void ControlThread::interrupt_guarded() {
+  for (Endpoint* endpoint : guarded_) endpoint->interrupt();
 }
 
 std::optional<Error> ControlThread::cause() {
@@ -121,7 +125,7 @@ bool ControlThread::finish(ControlMessage last) {
   {
     const std::lock_guard lock(mutex_);
     finishing_ = true;
-    guarded_ = nullptr;
+    guarded_.clear();
   }
   control_.wake();
   if (thread_.joinable()) thread_.join();
@@ -210,7 +214,7 @@ void ControlThread::handle(ControlMessage message) {
       arrived_.notify_one();
       if (busy_) {
         stuck_at_ = heard_ + kStuckAfter;
-        if (guarded_ != nullptr) guarded_->interrupt();
+        interrupt_guarded();
       }
       return;
     }
@@ -257,7 +261,7 @@ void ControlThread::end_run(const Error& error) {
   std::unique_lock lock(mutex_);
   ended_ = error;
   arrived_.notify_one();
-  if (busy_ && guarded_ != nullptr) guarded_->interrupt();
+  if (busy_) interrupt_guarded();
   // finishing_ has no waker of its own here: look again now and then, for a second.
   const auto until = after(kStuckAfter);
   while (busy_ && !finishing_ && Clock::now() < until) arrived_.wait_for(lock, 10ms);

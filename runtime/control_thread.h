@@ -41,8 +41,8 @@ class ControlThread {
   bool idle();
   void send(ControlMessage message);
   void add_result(std::string result);
-  // The endpoint to interrupt when the run ends while the compute thread is busy; null: none.
-  void guard(Endpoint* endpoint);
+  // The endpoints to interrupt when the run ends while the compute thread is busy.
+  void guard(std::vector<Endpoint*> endpoints);
   // Whether the scheduler said stop.
   bool stopped() const { return stopped_.load(std::memory_order_acquire); }
   // What ended the run otherwise; whatever the compute thread meets afterwards follows from it.
@@ -59,6 +59,7 @@ class ControlThread {
   void report_if_due(Clock::time_point now);
   void look(Clock::time_point now);
   void judge();
+  void interrupt_guarded();
   void end_run(const Error& error);
   void give_up_if_stuck(Clock::time_point now);
   bool sleep_if_nothing_to_send();
@@ -74,7 +75,7 @@ class ControlThread {
   std::vector<ControlMessage> outgoing_;
   std::vector<std::string> results_;
   std::optional<Error> ended_;
-  Endpoint* guarded_ = nullptr;
+  std::vector<Endpoint*> guarded_;
   bool busy_ = true;     // the compute thread is not in next_order()
   bool asleep_ = false;  // the control thread must be woken
   bool finishing_ = false;

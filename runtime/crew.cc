@@ -26,6 +26,13 @@ bool has_left(const Member& member) {
   return member.state == State::kLeft || member.state == State::kAbsent || member.failure;
 }
 
+void check_size(const LaneTable& lanes, size_t workers) {
+  KERF_CHECK(lanes.size() == workers, "{} rows of channels for {} workers", lanes.size(), workers);
+  for (size_t i = 0; i < workers; ++i)
+    KERF_CHECK(lanes[i].size() == workers, "row {} of the channels has {} of {} columns", i,
+               lanes[i].size(), workers);
+}
+
 }  // namespace
 
 LiveCrew::LiveCrew(const CrewOptions& options)
@@ -135,17 +142,15 @@ void LiveCrew::assemble(const Waiting& waiting) {
 }
 
 void LiveCrew::start(const std::string& program, const std::vector<std::string>& jobs,
-                     const std::vector<std::vector<std::vector<Lane>>>& send) {
+                     const LaneTable& send, const LaneTable& serve) {
   const std::lock_guard listening(listening_);
   auto& members = roster_->members();
   KERF_CHECK(!started_, "a crew starts once");
-  KERF_CHECK(jobs.size() == members.size() && send.size() == members.size(),
-             "{} jobs and {} rows of channels for {} workers", jobs.size(), send.size(),
-             members.size());
-  for (size_t i = 0; i < send.size(); ++i)
-    KERF_CHECK(send[i].size() == members.size(), "row {} of the channels has {} of {} columns", i,
-               send[i].size(), members.size());
+  KERF_CHECK(jobs.size() == members.size(), "{} jobs for {} workers", jobs.size(), members.size());
+  check_size(send, members.size());
+  if (!serve.empty()) check_size(serve, members.size());
   check_transports(send);
+  check_transports(serve);
   started_ = true;
   for (auto& member : members) member.progressed = Clock::now();
   while (!roster_->all(State::kAddressed)) {
@@ -153,9 +158,10 @@ void LiveCrew::start(const std::string& program, const std::vector<std::string>&
     throw_if_over();
   }
   for (size_t i = 0; i < members.size(); ++i) {
-    Start start = start_of(i, send);
-    start.program = program;
-    start.job = jobs[i];
+    const Start start{.wiring = wiring_of(i, send),
+                      .service = serve.empty() ? Wiring{} : service_of(i, serve),
+                      .program = program,
+                      .job = jobs[i]};
     members[i].state = State::kStarted;
     members[i].progressed = Clock::now();
     server_->send(members[i].peer, {ControlType::kStart, encode(start)});
@@ -166,27 +172,29 @@ void LiveCrew::start(const std::string& program, const std::vector<std::string>&
   }
 }
 
-Start LiveCrew::start_of(size_t self,
-                         const std::vector<std::vector<std::vector<Lane>>>& send) const {
+Wiring LiveCrew::wiring_of(size_t self, const LaneTable& send) const {
   const auto& members = roster_->members();
-  Start start;
-  start.wiring.self = static_cast<int32_t>(self);
-  start.wiring.epoch = kFirstEpoch;
-  start.wiring.token = token_;
+  Wiring wiring;
+  wiring.self = static_cast<int32_t>(self);
+  wiring.epoch = kFirstEpoch;
+  wiring.token = token_;
   for (size_t peer = 0; peer < members.size(); ++peer) {
-    if (peer == self) continue;
+    if (peer == self || (send[self][peer].empty() && send[peer][self].empty())) continue;
     const auto key = static_cast<int32_t>(peer);
-    if (!send[self][peer].empty()) start.wiring.send[key] = send[self][peer];
-    if (!send[peer][self].empty()) start.wiring.receive[key] = send[peer][self];
-    if (!send[self][peer].empty() || !send[peer][self].empty())
-      reach_peer(start.wiring, static_cast<int>(peer));
+    if (!send[self][peer].empty()) wiring.send[key] = send[self][peer];
+    if (!send[peer][self].empty()) wiring.receive[key] = send[peer][self];
+    wiring.addresses[key] = members[peer].addresses.channels;
+    wiring.transports[key] = transport_between(wiring.self, key);
   }
-  return start;
+  return wiring;
 }
 
-void LiveCrew::reach_peer(Wiring& wiring, int peer) const {
-  wiring.addresses[peer] = roster_->members()[static_cast<size_t>(peer)].address;
-  wiring.transports[peer] = transport_between(wiring.self, peer);
+Wiring LiveCrew::service_of(size_t self, const LaneTable& serve) const {
+  Wiring wiring = wiring_of(self, serve);
+  for (auto& [peer, address] : wiring.addresses)
+    address = roster_->members()[static_cast<size_t>(peer)].addresses.service;
+  for (auto& [peer, kind] : wiring.transports) kind = by_host_memory(kind);
+  return wiring;
 }
 
 // Members stay as they registered, so this needs no lock.
@@ -198,7 +206,7 @@ TransportKind LiveCrew::transport_between(int worker, int other) const {
   return runtime::transport_between(options_.transport, neighbour(worker), neighbour(other));
 }
 
-void LiveCrew::check_transports(const std::vector<std::vector<std::vector<Lane>>>& send) const {
+void LiveCrew::check_transports(const LaneTable& send) const {
   for (size_t u = 0; u < send.size(); ++u)
     for (size_t v = 0; v < send[u].size(); ++v)
       if (u != v && !send[u][v].empty())

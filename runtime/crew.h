@@ -87,10 +87,10 @@ class Crew {
   // How messages of two workers cross. Throws Error{kUnavailable} that names both where they cannot
   // as CrewOptions::transport says.
   virtual TransportKind transport_between(int worker, int other) const = 0;
-  // send[u][v]: lanes of the channel from worker u to worker v; empty: no channel. Returns when all
-  // are ready. Once. Throws as transport_between() before anything starts.
+  // Channels between workers, and those of Workplace::service; empty: there are none of these.
+  // Returns when all are ready. Once. Throws as transport_between() before anything starts.
   virtual void start(const std::string& program, const std::vector<std::string>& jobs,
-                     const std::vector<std::vector<std::vector<Lane>>>& send) = 0;
+                     const LaneTable& send, const LaneTable& serve = {}) = 0;
   virtual void send(int worker, std::vector<std::string> tasks) = 0;
   // The next batch from any worker. Empty when the deadline passed. Throws Error{kLost},
   // Error{kInterrupted}, or what a worker failed with.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/crew.h"
+#include "runtime/messages.h"
 #include "runtime/process.h"
 
 namespace kerf::runtime {
@@ -20,7 +21,7 @@ struct Member {
   int peer = -1;  // at the control server
   Reach reach;
   std::vector<TransportKind> transports;  // of its endpoint
-  std::string address;                    // of that
+  Addresses addresses;
   std::optional<Process> process;
   std::optional<std::string> process_end;
   Clock::time_point ended_at;

@@ -30,7 +30,7 @@ class LiveCrew final : public Crew {
   void assemble(const Waiting& waiting);
   TransportKind transport_between(int worker, int other) const override;
   void start(const std::string& program, const std::vector<std::string>& jobs,
-             const std::vector<std::vector<std::vector<Lane>>>& send) override;
+             const LaneTable& send, const LaneTable& serve) override;
   void send(int worker, std::vector<std::string> tasks) override;
   std::optional<CrewResults> next(Deadline deadline) override;
   void stop() override;
@@ -62,9 +62,11 @@ class LiveCrew final : public Crew {
   void throw_if_over() const;
   void tell_all_to_stop();
   bool all_of_members(bool (*is)(const Member&));
-  void check_transports(const std::vector<std::vector<std::vector<Lane>>>& send) const;
-  void reach_peer(Wiring& wiring, int peer) const;
-  Start start_of(size_t self, const std::vector<std::vector<std::vector<Lane>>>& send) const;
+  void check_transports(const LaneTable& send) const;
+  // Its end of these channels.
+  Wiring wiring_of(size_t self, const LaneTable& send) const;
+  // The same, of what workers serve to each other.
+  Wiring service_of(size_t self, const LaneTable& serve) const;
 
   const CrewOptions options_;
   mutable std::mutex listening_;

@@ -40,15 +40,27 @@ struct Welcome {
   }
 };
 
+// kAddress: of its two endpoints.
+struct Addresses {
+  std::string channels;
+  std::string service;
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(channels, service);
+  }
+};
+
 // kStart.
 struct Start {
   Wiring wiring;
+  Wiring service;  // of the endpoint for what workers serve to each other; no peers: of none
   std::string program;
   std::string job;
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(wiring, program, job);
+    archive(wiring, service, program, job);
   }
 };
 
@@ -100,7 +112,7 @@ struct Farewell {
   }
 };
 
-// kWork and kResults are std::vector<std::string>; kAddress and kRefuse are plain text.
+// kWork and kResults are std::vector<std::string>; kRefuse is plain text.
 
 // Payloads of kWork or kResults that carry `items` in order: 256 KiB each, or a single larger item.
 std::vector<std::string> encode_batches(std::vector<std::string> items);

@@ -49,10 +49,7 @@ void Roster::handle_message(Member& member, const ControlMessage& message) {
     case ControlType::kAddress:
       if (member.state != State::kJoined)
         throw Error(ErrorCode::kProtocol, "it told its address again");
-      check_endpoint_address(member.transports, message.payload);
-      member.address = message.payload;
-      member.state = State::kAddressed;
-      return;
+      return take_addresses(member, message.payload);
     case ControlType::kReady:
       if (member.state == State::kStarted) member.state = State::kReady;
       return;
@@ -70,6 +67,13 @@ void Roster::handle_message(Member& member, const ControlMessage& message) {
       throw Error(ErrorCode::kProtocol, kerf::format("a worker sent a message of type {}",
                                                      static_cast<int>(message.type)));
   }
+}
+
+void Roster::take_addresses(Member& member, const std::string& payload) {
+  member.addresses = decode<Addresses>(payload);
+  check_endpoint_address(member.transports, member.addresses.channels);
+  check_endpoint_address(by_host_memory(member.transports), member.addresses.service);
+  member.state = State::kAddressed;
 }
 
 void Roster::take_results(Member& member, const std::string& payload) {

@@ -37,6 +37,7 @@ class Roster {
  private:
   void handle_message(Member& member, const ControlMessage& message);
   void take_report(Member& member, const std::string& payload);
+  void take_addresses(Member& member, const std::string& payload);
   void take_results(Member& member, const std::string& payload);
   void take_farewell(Member& member, const std::string& payload);
   void admit(int peer, const std::string& payload);

@@ -15,11 +15,13 @@ using namespace std::chrono_literals;
 constexpr auto kOpen = 20s;     // for all channels
 constexpr auto kDrain = 500ms;  // for messages that nobody took yet when the run ends
 
-// While this exists, the end of the run interrupts the endpoint.
+// While this exists, the end of the run interrupts the endpoints.
 class Guard {
  public:
-  Guard(ControlThread& thread, Endpoint& endpoint) : thread_(thread) { thread_.guard(&endpoint); }
-  ~Guard() { thread_.guard(nullptr); }
+  Guard(ControlThread& thread, std::vector<Endpoint*> endpoints) : thread_(thread) {
+    thread_.guard(std::move(endpoints));
+  }
+  ~Guard() { thread_.guard({}); }
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
 
@@ -30,10 +32,11 @@ class Guard {
 // Notes what a run has to tell at its end, however it ends.
 class Parting {
  public:
-  Parting(Farewell& farewell, const Endpoint& endpoint, const Trace& trace)
-      : farewell_(farewell), endpoint_(endpoint), trace_(trace) {}
+  Parting(Farewell& farewell, const Endpoint& endpoint, const Endpoint& service, const Trace& trace)
+      : farewell_(farewell), endpoint_(endpoint), service_(service), trace_(trace) {}
   ~Parting() {
-    const ChannelCounters counters = endpoint_.counters();
+    ChannelCounters counters = endpoint_.counters();
+    counters += service_.counters();
     farewell_ = {counters.resent, counters.dropped, trace_.lost()};
   }
   Parting(const Parting&) = delete;
@@ -42,6 +45,7 @@ class Parting {
  private:
   Farewell& farewell_;
   const Endpoint& endpoint_;
+  const Endpoint& service_;
   const Trace& trace_;
 };
 
@@ -60,18 +64,22 @@ class Server {
     local_ = welcome.local;
     activity_.doing("opening device");
     const std::shared_ptr<Device> device = options_.make_device(options_.device);
-    const auto endpoint = make_endpoint(
-        welcome.transports, kerf::format("worker {}", welcome.worker), device, options_.hub);
-    const Guard guard(control_, *endpoint);
+    const std::string label = kerf::format("worker {}", welcome.worker);
+    const auto endpoint = make_endpoint(welcome.transports, label, device, options_.hub);
+    const auto service = make_endpoint(by_host_memory(welcome.transports), label,
+                                       runtime::make_device("cpu"), options_.hub);
+    const Guard guard(control_, {endpoint.get(), service.get()});
     activity_.doing("");
-    control_.send({ControlType::kAddress, endpoint->address()});
+    control_.send(
+        {ControlType::kAddress, encode(Addresses{endpoint->address(), service->address()})});
     const auto start = decode<Start>(expect(ControlType::kStart).payload);
     activity_.doing("opening channels");
     endpoint->open(start.wiring, after(kOpen));
+    service->open(start.service, after(kOpen));
     activity_.progress();
 
     Trace trace;
-    const Parting parting(farewell_, *endpoint, trace);
+    const Parting parting(farewell_, *endpoint, *service, trace);
     const auto stream = device->make_stream();
     Workplace workplace{.worker = welcome.worker,
                         .workers = welcome.workers,
@@ -80,7 +88,8 @@ class Server {
                         .stream = *stream,
                         .endpoint = *endpoint,
                         .activity = activity_,
-                        .trace = trace};
+                        .trace = trace,
+                        .service = service.get()};
     const auto handler = handlers_(start.program);
     activity_.doing("starting");
     handler->start(workplace, start.job);

@@ -1,6 +1,6 @@
 // A worker: registers with a scheduler, opens its channels, and does tasks until told to stop.
 //
-// Two threads, and one of the endpoint's own (channel.h). The control thread (control_thread.h)
+// Two threads, and one of each endpoint's own (channel.h). The control thread (control_thread.h)
 // owns the control client: it reports what the worker is doing four times a second, receives tasks
 // and sends results. The compute thread (the caller of run_worker) owns the device and the endpoint
 // and calls the handler. They exchange messages through queues. An Error in the compute thread
@@ -40,6 +40,9 @@ struct Workplace {
   Endpoint& endpoint;
   Activity& activity;
   Trace& trace;
+  // What the worker serves to others goes over this one, in memory of the host; who serves, a
+  // thread of the handler's, has it alone.
+  Endpoint* service = nullptr;
 };
 
 // What a worker does; implemented above this floor. Called by the compute thread only. What takes

@@ -13,6 +13,7 @@
 #include "runtime/wire.h"
 #include "schedmp/program.h"
 #include "schedmp/program_trace.h"
+#include "schedmp/tables/tables.h"
 #include "schedmp/worker_request.h"
 
 namespace kerf::schedmp {
@@ -32,15 +33,16 @@ uint32_t signature_of() {
                        &typeid(typename Messages::Task), &typeid(typename Messages::Result)});
 }
 
-// A job with the signature of the messages that its sender means.
+// A job with the signature of the messages that its sender means, and the program's tables.
 template <class Job>
 struct SignedJob {
   uint32_t signature = 0;
+  std::vector<TableSpec> tables = {};
   Job job = {};
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(signature, job);
+    archive(signature, tables, job);
   }
 };
 // Throws Error{kUsage} where a job that begins so is for other messages.
@@ -61,7 +63,13 @@ class Encoded final : public EncodedProgram {
 
   std::string name() const override { return program_.name(); }
   std::string job(int worker) override {
-    return runtime::encode(SignedJob<typename M::Job>{signature_of<M>(), program_.job(worker)});
+    return runtime::encode(
+        SignedJob<typename M::Job>{signature_of<M>(), tables_, program_.job(worker)});
+  }
+  std::vector<TableSpec> tables(int workers) override {
+    tables_ = program_.tables(workers);
+    for (TableSpec& table : tables_) complete(table, workers);
+    return tables_;
   }
   LaneTable lanes(int workers) const override { return program_.lanes(workers); }
   void channels_go_over(const TransportTable& transports) override {
@@ -116,6 +124,7 @@ class Encoded final : public EncodedProgram {
 
   SchedulerHalf<M>& program_;
   ProgramTrace* trace_;
+  std::vector<TableSpec> tables_;
 };
 
 // A worker's half, behind the interface that the floor below calls.
@@ -127,7 +136,13 @@ class DecodingHandler final : public runtime::Handler {
   void start(runtime::Workplace& workplace, std::string_view job) override {
     check_signature(job, signature_of<Messages>());
     workplace_ = &workplace;
-    half_->start(workplace, runtime::decode<SignedJob<typename Messages::Job>>(job).job);
+    auto decoded = runtime::decode<SignedJob<typename Messages::Job>>(job);
+    if (!decoded.tables.empty()) {
+      tables_ = std::make_unique<Tables>(workplace, std::move(decoded.tables));
+      half_->use_tables(*tables_);
+    }
+    half_->start(workplace, decoded.job);
+    if (tables_) tables_->serve();
   }
   std::string update(std::string_view request) override {
     const std::string_view what = request.substr(std::min<size_t>(1, request.size()));
@@ -167,6 +182,7 @@ class DecodingHandler final : public runtime::Handler {
     return runtime::encode(result);
   }
 
+  std::unique_ptr<Tables> tables_;  // outlive the half that uses them
   std::unique_ptr<WorkerHalf<Messages>> half_;
   runtime::Workplace* workplace_ = nullptr;
 };

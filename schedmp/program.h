@@ -31,6 +31,7 @@
 #include "runtime/channel.h"
 #include "runtime/worker.h"
 #include "schedmp/snapshot_part.h"
+#include "schedmp/tables/table_spec.h"
 
 namespace kerf::schedmp {
 
@@ -63,11 +64,12 @@ struct NoJob {
   void serialize(Archive& /*archive*/) {}
 };
 
-// lanes[u][v]: of the channel from worker u to worker v; empty where they exchange no tensors.
-using LaneTable = std::vector<std::vector<std::vector<runtime::Lane>>>;
+using runtime::LaneTable;
 LaneTable no_lanes(int workers);
 // [u][v]: how messages from worker u to worker v cross; empty where there is no channel.
 using TransportTable = std::vector<std::vector<std::optional<runtime::TransportKind>>>;
+
+class Tables;
 
 template <class M>
 class SchedulerHalf {
@@ -88,6 +90,10 @@ class SchedulerHalf {
   // What the channels of lanes() go over, before any worker gets a job: who finds that they take
   // too much memory throws.
   virtual void channels_go_over(const TransportTable& /*transports*/) {}
+
+  // What workers share (schedmp/tables/tables.h); their halves have it by tables(). Asked for once,
+  // before the jobs.
+  virtual std::vector<TableSpec> tables(int /*workers*/) { return {}; }
 
   // How many rounds may be under way: schedule() sees the results of all rounds up to that many
   // before, and of none after unless it waited for them.
@@ -117,13 +123,21 @@ class WorkerHalf {
   using Result = typename M::Result;
 
   virtual ~WorkerHalf() = default;
-  // Once; channels are open. `workplace` outlives this, `job` does not.
+  // Once; channels are open. `workplace` outlives this, `job` does not. What it fills of its own
+  // rows of tables is what they begin with.
   virtual void start(runtime::Workplace& /*workplace*/, const Job& /*job*/) {}
   virtual Result update(const Task& task) = 0;
 
   // As those of the scheduler's half; restore() comes behind start().
   virtual std::string snapshot() { throw_no_snapshot(); }
   virtual void restore(std::string_view /*snapshot*/) { throw_no_snapshot(); }
+
+  // Those that the scheduler's half declares, from start() on.
+  void use_tables(Tables& tables) { tables_ = &tables; }
+  Tables& tables() { return *tables_; }
+
+ private:
+  Tables* tables_ = nullptr;
 };
 
 // Workers' halves by name: a worker makes its own from here. worker_half() of encoded_program.h

@@ -184,9 +184,10 @@ LoopReport run(EncodedProgram& program, runtime::Crew& crew, const LoopOptions& 
   const int workers = static_cast<int>(crew.workers().size());
   const LaneTable lanes = program.lanes(workers);
   program.channels_go_over(transports_of(crew, lanes));
+  const LaneTable serve = table_lanes(program.tables(workers), workers);
   std::vector<std::string> jobs;
   for (int worker = 0; worker < workers; ++worker) jobs.push_back(program.job(worker));
-  crew.start(program.name(), jobs, lanes);
+  crew.start(program.name(), jobs, lanes, serve);
   Snapshots snapshots(options.snapshots, program, crew, jobs);
   return Loop(program, crew, options, snapshots).run();
 }

@@ -77,6 +77,12 @@ class InprocEndpoint final : public Endpoint {
       if (!hub_->wait_taken(meeting_to(wiring, peer), deadline, stop)) fail(peer);
   }
 
+  void wait(Deadline deadline) override {
+    bell_->wait(deadline);
+    if (interrupted_) throw Error(ErrorCode::kInterrupted, "interrupted", label_);
+  }
+  void wake() override { bell_->ring(); }
+
   SendChannel& sender(int peer) override {
     KERF_CHECK(senders_.contains(peer), "{} has no channel to worker {}", label_, peer);
     return *senders_.at(peer);
@@ -88,6 +94,7 @@ class InprocEndpoint final : public Endpoint {
 
   void interrupt() override {
     interrupted_ = true;
+    bell_->ring();
     hub_->wake();
     const std::lock_guard lock(mutex_);
     for (const auto& [peer, channel] : senders_) channel->pipe().interrupt_sender();
@@ -121,7 +128,7 @@ class InprocEndpoint final : public Endpoint {
   }
 
   void offer(const Wiring& wiring, int peer, const std::vector<Lane>& lanes) {
-    auto pipe = std::make_shared<InprocPipe>(lanes, device_);
+    auto pipe = std::make_shared<InprocPipe>(lanes, device_, bell_);
     hub_->offer(meeting_to(wiring, peer), pipe);
     const std::lock_guard lock(mutex_);
     if (interrupted_) pipe->interrupt_sender();
@@ -135,7 +142,7 @@ class InprocEndpoint final : public Endpoint {
     if (pipe->lanes() != lanes)
       throw Error(ErrorCode::kProtocol,
                   kerf::format("worker {} offers other lanes than expected", peer), label_);
-    pipe->set_receiver(device_);
+    pipe->set_receiver(device_, bell_);
     hub_->take(meeting);
     const std::lock_guard lock(mutex_);
     if (interrupted_) pipe->interrupt_receiver();
@@ -152,6 +159,7 @@ class InprocEndpoint final : public Endpoint {
   const std::shared_ptr<Device> device_;
   const std::shared_ptr<InprocHub> hub_;  // shared by all endpoints of the run
   const std::string address_;
+  const std::shared_ptr<InprocBell> bell_ = std::make_shared<InprocBell>();
   std::atomic<bool> interrupted_{false};
   std::mutex mutex_;  // guards the two tables against interrupt() while open() fills them
   std::map<int, std::unique_ptr<InprocSender>> senders_;

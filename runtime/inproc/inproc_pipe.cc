@@ -17,10 +17,12 @@ Buffer allocate_touched(Device& device, size_t bytes) {
 
 }  // namespace
 
-InprocPipe::InprocPipe(const std::vector<Lane>& lanes, std::shared_ptr<Device> sender)
+InprocPipe::InprocPipe(const std::vector<Lane>& lanes, std::shared_ptr<Device> sender,
+                       std::shared_ptr<InprocBell> bell)
     : lanes_(lanes),
       layout_(lanes),
       sender_(std::move(sender)),
+      sender_bell_(std::move(bell)),
       memory_(allocate_touched(*sender_, layout_.total_bytes())),
       sent_(layout_),
       held_(layout_),
@@ -32,7 +34,7 @@ InprocPipe::~InprocPipe() {
   read_.wait_all();
 }
 
-void InprocPipe::set_receiver(std::shared_ptr<Device> receiver) {
+void InprocPipe::set_receiver(std::shared_ptr<Device> receiver, std::shared_ptr<InprocBell> bell) {
   if (receiver->name() != sender_->name())
     throw Error(ErrorCode::kUnavailable,
                 kerf::format("threads of one process on devices {} and {}: neither reads the "
@@ -40,6 +42,8 @@ void InprocPipe::set_receiver(std::shared_ptr<Device> receiver) {
                              sender_->name(), receiver->name()));
   const std::lock_guard lock(mutex_);
   receiver_ = std::move(receiver);
+  receiver_bell_ = std::move(bell);
+  if (!waiting_.empty()) receiver_bell_->ring();
   read_ = SlotEvents(layout_, *receiver_);
 }
 
@@ -71,6 +75,7 @@ void InprocPipe::commit(const Slot& slot, const Tag& tag, Stream* stream) {
   ++next_;
   waiting_.push_back({name, slot.bytes, tag, written_.record(slot.lane, slot.index, stream)});
   receiver_wakes_.notify_one();
+  if (receiver_bell_) receiver_bell_->ring();
 }
 
 void InprocPipe::abandon(const Slot& slot) {
@@ -122,6 +127,7 @@ void InprocPipe::release(const View& view, Stream* stream) {
   read_.record(view.lane, view.index, stream);
   sent_.released({view.lane, view.index, sequence});
   sender_wakes_.notify_one();
+  sender_bell_->ring();
 }
 
 void InprocPipe::interrupt_sender() {

@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/inproc/inproc_bell.h"
 #include "runtime/lanes.h"
 #include "runtime/slot_events.h"
 
@@ -19,12 +20,14 @@ namespace kerf::runtime {
 
 class InprocPipe {
  public:
-  InprocPipe(const std::vector<Lane>& lanes, std::shared_ptr<Device> sender);
+  // `bell` is the sender's, for slots that come free.
+  InprocPipe(const std::vector<Lane>& lanes, std::shared_ptr<Device> sender,
+             std::shared_ptr<InprocBell> bell);
   InprocPipe(const InprocPipe&) = delete;
   InprocPipe& operator=(const InprocPipe&) = delete;
   ~InprocPipe();
-  // Before the first receive(): the device whose streams read.
-  void set_receiver(std::shared_ptr<Device> receiver);
+  // Before the first receive(): the device whose streams read, and whom messages ring for.
+  void set_receiver(std::shared_ptr<Device> receiver, std::shared_ptr<InprocBell> bell);
 
   const std::vector<Lane>& lanes() const { return lanes_; }
   const LaneLayout& layout() const { return layout_; }
@@ -60,7 +63,9 @@ class InprocPipe {
   const std::vector<Lane> lanes_;
   const LaneLayout layout_;
   const std::shared_ptr<Device> sender_;
+  const std::shared_ptr<InprocBell> sender_bell_;
   std::shared_ptr<Device> receiver_;
+  std::shared_ptr<InprocBell> receiver_bell_;
   const Buffer memory_;
 
   std::mutex mutex_;  // guards all below

@@ -139,6 +139,7 @@ std::byte* LinkEndpoint::place(const PacketHeader& head) {
 }
 
 void LinkEndpoint::handle(const Packet& packet) {
+  news_ = true;
   const int from = packet.head.from;
   Peer& peer = peers_.at(from);
   switch (packet.head.kind) {
@@ -182,6 +183,19 @@ bool LinkEndpoint::pass_on() {
 void LinkEndpoint::probe(Clock::time_point before) {
   for (const auto& [number, peer] : peers_)
     if (peer.send) peer.send->probe(before);
+}
+
+void LinkEndpoint::wait(Deadline deadline) {
+  KERF_CHECK(engine_, "{} waits before it was opened", socket_->label());
+  auto lock = engine_->enter();
+  engine_->serve(
+      lock, [this] { return news_ || woken_; }, deadline);
+  news_ = woken_ = false;
+}
+
+void LinkEndpoint::wake() {
+  woken_ = true;
+  socket_->wake();
 }
 
 SendChannel& LinkEndpoint::sender(int peer) {

@@ -9,6 +9,7 @@
 // (progress_engine.h). Threads: as Endpoint.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
@@ -31,6 +32,8 @@ class LinkEndpoint final : public Endpoint, private ProgressEngine::Traffic {
 
   std::string address() const override { return socket_->address(); }
   void open(const Wiring& wiring, Deadline deadline) override;
+  void wait(Deadline deadline) override;
+  void wake() override;
   SendChannel& sender(int peer) override;
   ReceiveChannel& receiver(int peer) override;
   void interrupt() override { socket_->interrupt(); }
@@ -66,6 +69,8 @@ class LinkEndpoint final : public Endpoint, private ProgressEngine::Traffic {
   // Slots lie here and outlive socket_, which may send from them until it has ended.
   std::map<int, Peer> peers_;  // as open() made it; what it holds is guarded by the engine's lock
   std::unique_ptr<PacketSocket> socket_;
+  bool news_ = false;  // a packet of a peer was handled since wait(); guarded by the engine's lock
+  std::atomic<bool> woken_{false};
   // Since open(), by one thread until then. The last: its thread uses all the others.
   std::optional<ProgressEngine> engine_;
 };

@@ -4,9 +4,9 @@
 // of the wrong form, epoch or token are dropped and counted. What carries them is the
 // implementation's: sockets/stream_packet_socket.cc.
 //
-// Threads: every call is made with one lock, except interrupt() and wait(). receive(), wait(),
-// drained() and send_unsent() are of one thread at a time, while others may send. Payload given to
-// send_pinned must outlive the PacketSocket.
+// Threads: every call is made with one lock, except wake(), interrupt() and wait(). receive(),
+// wait(), drained() and send_unsent() are of one thread at a time, while others may send. Payload
+// given to send_pinned must outlive the PacketSocket.
 #pragma once
 
 #include <cstddef>
@@ -78,9 +78,11 @@ class PacketSocket {
   // new packets once, not of those still unread.
   virtual int descriptor() const = 0;
 
-  // Blocks until receive() may have something to do, interrupt(), a signal, or `deadline`. Only
-  // after receive() returned empty.
+  // Blocks until receive() may have something to do, wake(), interrupt(), a signal, or `deadline`.
+  // Only after receive() returned empty.
   virtual void wait(Deadline deadline) = 0;
+  // Ends the wait under way, or the next. Thread-safe.
+  virtual void wake() = 0;
   virtual void interrupt() = 0;
   // Throws Error{kInterrupted} after interrupt().
   virtual void check_interrupted() const = 0;

@@ -22,10 +22,13 @@ timespec time_left(Deadline deadline) {
 
 }  // namespace
 
-void PacketWait::until_readable(int descriptor, Deadline deadline) const {
-  std::array<pollfd, 2> items{{{descriptor, POLLIN, 0}, {event_.descriptor(), POLLIN, 0}}};
+void PacketWait::until_readable(int descriptor, Deadline deadline) {
+  std::array<pollfd, 3> items{{{descriptor, POLLIN, 0},
+                               {event_.descriptor(), POLLIN, 0},
+                               {woken_.descriptor(), POLLIN, 0}}};
   const timespec left = time_left(deadline);
   ::ppoll(items.data(), items.size(), &left, nullptr);
+  if (items[2].revents != 0) (void)woken_.taken();
 }
 
 void PacketWait::interrupt() {

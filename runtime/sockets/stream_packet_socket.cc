@@ -61,6 +61,7 @@ class StreamPacketSocket final : public PacketSocket {
   void wait(Deadline deadline) override {
     if (drained() && !can_send()) wait_.until_readable(epoll_.descriptor(), deadline);
   }
+  void wake() override { wait_.wake(); }
   void interrupt() override { wait_.interrupt(); }
   void check_interrupted() const override { wait_.check(label_); }
   int64_t dropped() const override { return dropped_; }

@@ -8,6 +8,12 @@
 namespace kerf::runtime {
 namespace {
 
+Clock::duration elapsed(const std::function<void()>& action) {
+  const Clock::time_point begin = Clock::now();
+  action();
+  return Clock::now() - begin;
+}
+
 TEST_P(ChannelOfSize, CarriesBytesAndTagsInOrder) {
   const auto [kind, bytes] = GetParam();
   constexpr int kMessages = 9;
@@ -240,11 +246,6 @@ TEST_P(Channel, SurvivesRandomUse) {
 TEST_P(Channel, KeepsDeadlines) {
   Net net(GetParam(), 2, one_lane(64, 1));
   ASSERT_TRUE(send_message(net.sender(0, 1), 0, 1, 0));
-  const auto elapsed = [](const std::function<void()>& action) {
-    const Clock::time_point begin = Clock::now();
-    action();
-    return Clock::now() - begin;
-  };
   const auto acquiring =
       elapsed([&] { EXPECT_FALSE(net.sender(0, 1).acquire(0, 1, after(60ms))); });
   const auto receiving = elapsed([&] { EXPECT_FALSE(net.receiver(1, 0).receive(after(60ms))); });
@@ -266,6 +267,63 @@ TEST_P(Channel, DrainWaitsForReleases) {
   net.receiver(0, 1).release(*view);
   EXPECT_TRUE(net[0].drain(after(10s)));
   EXPECT_TRUE(net[1].drain(after(10s))) << "it sent nothing";
+}
+
+// Who serves many peers waits for any of them.
+TEST_P(Channel, AWaitEndsWithAMessageFromAnyPeer) {
+  Net net(GetParam(), 3, one_lane(64, 1));
+  for (const int from : {1, 2}) {
+    std::jthread sending([&] {
+      std::this_thread::sleep_for(20ms);
+      ASSERT_TRUE(send_message(net.sender(from, 0), 0, 8, from));
+    });
+    std::optional<View> view;
+    while (!(view = net.receiver(from, 0).receive(after(-1s)))) net[0].wait(after(10s));
+    EXPECT_TRUE(holds(*view, from));
+    net.receiver(from, 0).release(*view);
+  }
+}
+
+TEST_P(Channel, AWaitEndsWithASlotThatComesFree) {
+  Net net(GetParam(), 2, one_lane(64, 1));
+  ASSERT_TRUE(send_message(net.sender(0, 1), 0, 8, 0));
+  std::jthread receiving([&] {
+    const auto view = net.receiver(0, 1).receive(after(10s));
+    ASSERT_TRUE(view);
+    std::this_thread::sleep_for(20ms);
+    net.receiver(0, 1).release(*view);
+  });
+  const auto late = after(10s);
+  while (!send_message(net.sender(0, 1), 0, 8, 1, after(-1s)) && Clock::now() < late)
+    net[0].wait(late);
+  EXPECT_LT(Clock::now(), late);
+}
+
+TEST_P(Channel, AWaitEndsWithAWakeAtOnceOrLater) {
+  Net net(GetParam(), 2, one_lane(64, 1));
+  while (elapsed([&] { net[0].wait(after(50ms)); }) < 50ms) {
+  }  // what opening told
+  net[0].wake();
+  EXPECT_LT(elapsed([&] { net[0].wait(after(10s)); }), 5s) << "woken before";
+  EXPECT_GE(elapsed([&] { net[0].wait(after(50ms)); }), 50ms) << "once";
+  std::jthread waking([&] {
+    std::this_thread::sleep_for(20ms);
+    net[0].wake();
+  });
+  EXPECT_LT(elapsed([&] { net[0].wait(after(10s)); }), 5s);
+}
+
+TEST_P(Channel, InterruptEndsAWait) {
+  Net net(GetParam(), 2, one_lane(64, 1));
+  std::jthread interrupting([&] {
+    std::this_thread::sleep_for(20ms);
+    net[0].interrupt();
+  });
+  const auto late = after(10s);
+  EXPECT_EQ(code_thrown_by([&] {
+              while (Clock::now() < late) net[0].wait(late);
+            }),
+            ErrorCode::kInterrupted);
 }
 
 TEST_P(Channel, InterruptWakesWhoeverWaits) {

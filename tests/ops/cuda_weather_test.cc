@@ -220,8 +220,9 @@ TEST_F(CudaWeather, WhatAPieceTakesIsKeptOnce) {
 
 // Neither kernel reads the other's memory.
 TEST_F(CudaWeather, ThreadsOnTwoGpusAreRefusedByName) {
-  runtime::InprocPipe pipe({{.slot_bytes = 64, .slots = 1}}, runtime::make_device("cuda:0"));
-  const auto error = error_of([&] { pipe.set_receiver(runtime::make_device("cuda:1")); });
+  const auto bell = std::make_shared<runtime::InprocBell>();
+  runtime::InprocPipe pipe({{.slot_bytes = 64, .slots = 1}}, runtime::make_device("cuda:0"), bell);
+  const auto error = error_of([&] { pipe.set_receiver(runtime::make_device("cuda:1"), bell); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), ErrorCode::kUnavailable);
   EXPECT_THAT(error->what(),

@@ -66,8 +66,13 @@ class LyingWorker : public testing::Test {
     ADD_FAILURE() << "the scheduler did not send " << static_cast<int>(type);
   }
 
+  static ControlMessage addresses(const std::string& channels,
+                                  const std::string& service = "tcp://127.0.0.1:5557") {
+    return {ControlType::kAddress, encode(Addresses{channels, service})};
+  }
+
   static void get_ready(ControlClient& client) {
-    client.send({ControlType::kAddress, "tcp://127.0.0.1:5555"});
+    client.send(addresses("tcp://127.0.0.1:5555"));
     expect(client, ControlType::kStart);
     client.send({ControlType::kReady, {}});
   }
@@ -76,18 +81,19 @@ class LyingWorker : public testing::Test {
 };
 
 TEST_F(LyingWorker, CannotSendItsPeersOffHost) {
-  const Error error = end_of_run_with([](ControlClient& client) {
-    client.send({ControlType::kAddress, "tcp://192.0.2.1:5555"});
-  });
-  EXPECT_EQ(error.code(), ErrorCode::kProtocol);
-  EXPECT_THAT(error.message(),
-              AllOf(HasSubstr("worker 0"), HasSubstr("192.0.2.1"), HasSubstr("beyond this host")));
+  const std::string there = "tcp://192.0.2.1:5555";
+  for (const ControlMessage& lie : {addresses(there), addresses("tcp://127.0.0.1:5555", there)}) {
+    const Error error = end_of_run_with([&](ControlClient& client) { client.send(lie); });
+    EXPECT_EQ(error.code(), ErrorCode::kProtocol);
+    EXPECT_THAT(error.message(), AllOf(HasSubstr("worker 0"), HasSubstr("192.0.2.1"),
+                                       HasSubstr("beyond this host")));
+  }
 }
 
 TEST_F(LyingWorker, CannotChangeItsAddress) {
   const Error error = end_of_run_with([](ControlClient& client) {
     get_ready(client);
-    client.send({ControlType::kAddress, "tcp://127.0.0.1:5556"});
+    client.send(addresses("tcp://127.0.0.1:5556"));
   });
   EXPECT_THAT(error.message(), AllOf(HasSubstr("worker 0"), HasSubstr("address again")));
 }
@@ -100,7 +106,7 @@ TEST_F(LyingWorker, ThatNeverTellsItsAddressIsFound) {
 
 TEST_F(LyingWorker, ThatNeverGetsReadyIsFound) {
   const Error error = end_of_run_with([](ControlClient& client) {
-    client.send({ControlType::kAddress, "tcp://127.0.0.1:5555"});
+    client.send(addresses("tcp://127.0.0.1:5555"));
     expect(client, ControlType::kStart);
   });
   EXPECT_EQ(error.code(), ErrorCode::kLost);

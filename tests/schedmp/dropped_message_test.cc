@@ -49,6 +49,8 @@ class LosingEndpoint final : public runtime::Endpoint {
   void open(const runtime::Wiring& wiring, Deadline deadline) override {
     real_.open(wiring, deadline);
   }
+  void wait(Deadline deadline) override { real_.wait(deadline); }
+  void wake() override { real_.wake(); }
   runtime::SendChannel& sender(int peer) override {
     return peer == peer_ ? sender_ : real_.sender(peer);
   }
@@ -72,9 +74,9 @@ class Losing final : public runtime::Handler {
   void start(runtime::Workplace& workplace, std::string_view job) override {
     if (workplace.worker != 0) return real_->start(workplace, job);
     endpoint_ = std::make_unique<LosingEndpoint>(workplace.endpoint, 1, lost_);
-    workplace_ = std::make_unique<runtime::Workplace>(
-        runtime::Workplace{workplace.worker, workplace.workers, workplace.threads, workplace.device,
-                           workplace.stream, *endpoint_, workplace.activity, workplace.trace});
+    workplace_ = std::make_unique<runtime::Workplace>(runtime::Workplace{
+        workplace.worker, workplace.workers, workplace.threads, workplace.device, workplace.stream,
+        *endpoint_, workplace.activity, workplace.trace, workplace.service});
     real_->start(*workplace_, job);
   }
   std::string update(std::string_view task) override { return real_->update(task); }

@@ -66,9 +66,9 @@ void SleepingStream::sleep_until(std::chrono::steady_clock::time_point end) {
 void SleepingTraining::start(runtime::Workplace& workplace, std::string_view job) {
   ::prctl(PR_SET_TIMERSLACK, 1UL);
   stream_ = std::make_unique<SleepingStream>(workplace.stream, workplace.activity, *sleeps_);
-  workplace_ = std::make_unique<runtime::Workplace>(
-      runtime::Workplace{workplace.worker, workplace.workers, workplace.threads, workplace.device,
-                         *stream_, workplace.endpoint, workplace.activity, workplace.trace});
+  workplace_ = std::make_unique<runtime::Workplace>(runtime::Workplace{
+      workplace.worker, workplace.workers, workplace.threads, workplace.device, *stream_,
+      workplace.endpoint, workplace.activity, workplace.trace, workplace.service});
   training_->start(*workplace_, job);
 }
 

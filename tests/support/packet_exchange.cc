@@ -91,9 +91,12 @@ class ExchangeSocket final : public runtime::PacketSocket {
   void wait(Deadline deadline) override {
     if (!drained_) return;
     count_waiting(1);
-    runtime::poll_readable({inbox_->bell.descriptor(), interrupted_.descriptor()}, deadline);
+    runtime::poll_readable(
+        {inbox_->bell.descriptor(), woken_.descriptor(), interrupted_.descriptor()}, deadline);
     count_waiting(-1);
+    std::ignore = woken_.taken();
   }
+  void wake() override { woken_.signal(); }
   void interrupt() override {
     is_interrupted_ = true;
     interrupted_.signal();
@@ -142,6 +145,7 @@ class ExchangeSocket final : public runtime::PacketSocket {
   bool drained_ = false;
   int64_t dropped_ = 0;
   std::atomic<bool> is_interrupted_{false};
+  runtime::EventFd woken_;
   runtime::EventFd interrupted_;
 };
 

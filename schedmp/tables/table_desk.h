@@ -1,0 +1,70 @@
+// What a worker's compute thread and its table thread hand each other: orders one way, answers to
+// reads the other.
+//
+// Thread-safe; each public function says whose it is.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "schedmp/tables/table_messages.h"
+
+namespace kerf::schedmp {
+
+// Where the answer to a message of a read goes: range by range, `stride` rows apart.
+struct TableLanding {
+  int64_t read = 0;
+  std::vector<float*> ranges;
+  int64_t width = 1;
+  int64_t stride = 1;
+};
+
+// A message to whoever serves the rows, be it this worker itself.
+struct TableOrder {
+  int to = 0;
+  TableHead head;
+  std::vector<float> numbers;
+  TableLanding landing;  // of a read; head.id names it, and is no other's
+};
+
+// What is known of a read.
+struct TableAnswers {
+  int64_t missing = 0;
+  int64_t clock = INT64_MAX;  // the earliest that any of its rows was read at
+  int awaited = -1;           // the worker that holds it up, as far as is known
+};
+
+class TableDesk {
+ public:
+  // The compute thread's. Waits while too much has yet to be sent; throws what ended the table
+  // thread.
+  void submit(std::vector<TableOrder> orders);
+  // Until all answers of the read are there, or somebody else than `awaited` holds it up. Throws
+  // as submit().
+  TableAnswers await(int64_t read, int awaited);
+
+  // The table thread's.
+  std::vector<TableOrder> take();
+  // As many bytes of orders are on their way.
+  void sent(int64_t bytes);
+  // Takes an answer in. Throws Error{kProtocol} where nobody asked for it, or not for so much.
+  void land(const TableMessage& answer);
+  void holds_up(int64_t id, int worker);
+  // Nothing comes any more.
+  void fail(std::exception_ptr failure);
+
+ private:
+  std::mutex mutex_;  // guards all below
+  std::condition_variable changed_;
+  std::vector<TableOrder> orders_;
+  int64_t unsent_bytes_ = 0;
+  std::map<int64_t, TableLanding> landings_;  // by id of a message
+  std::map<int64_t, TableAnswers> reads_;
+  std::exception_ptr failure_;
+};
+
+}  // namespace kerf::schedmp

@@ -1,0 +1,197 @@
+#include "schedmp/tables/table_server.h"
+
+#include <algorithm>
+
+#include "runtime/error.h"
+
+namespace kerf::schedmp {
+
+TableServer::TableServer(runtime::Workplace& workplace, const std::vector<TableSpec>& specs,
+                         TableDesk& desk)
+    : workplace_(workplace), endpoint_(*workplace.service), desk_(desk) {
+  const runtime::LaneTable lanes = table_lanes(specs, workplace.workers);
+  const auto self = static_cast<size_t>(workplace.worker);
+  for (int peer = 0; peer < workplace.workers; ++peer)
+    if (!lanes[self][static_cast<size_t>(peer)].empty()) peers_.insert(peer);
+  for (size_t i = 0; i < specs.size(); ++i)
+    if (const auto place = place_in(specs[i], workplace.worker))
+      tables_.emplace(static_cast<int32_t>(i),
+                      Served{specs[i], *place, TableShard(specs[i], *place)});
+}
+
+TableServer::~TableServer() {
+  stopping_ = true;
+  if (thread_.joinable()) endpoint_.wake();
+}
+
+std::span<float> TableServer::own(int table) {
+  KERF_CHECK(!thread_.joinable(), "rows of table {} are served by now", table);
+  const auto found = tables_.find(table);
+  return found == tables_.end() ? std::span<float>() : found->second.shard.values();
+}
+
+void TableServer::serve() {
+  thread_ = std::jthread([this] { run(); });
+}
+
+void TableServer::run() {
+  try {
+    serve_until_stopped();
+  } catch (...) {
+    desk_.fail(std::current_exception());
+  }
+}
+
+void TableServer::serve_until_stopped() {
+  while (!stopping_) {
+    const bool ordered = carry_orders();
+    const bool came = take_messages();
+    const bool went = post();
+    if (!ordered && !came && !went) endpoint_.wait(runtime::Deadline::max());
+  }
+}
+
+bool TableServer::carry_orders() {
+  std::vector<TableOrder> orders = desk_.take();
+  for (TableOrder& order : orders)
+    send(order.to, {std::move(order.head), std::move(order.numbers), true});
+  return !orders.empty();
+}
+
+bool TableServer::take_messages() {
+  bool any = false;
+  for (const int peer : peers_) {
+    runtime::ReceiveChannel& channel = endpoint_.receiver(peer);
+    while (const auto view = channel.receive(runtime::Deadline::min())) {
+      any = true;
+      try {
+        handle(peer, read_message({view->data, view->bytes}));
+      } catch (const Error& error) {
+        throw Error(error.code(), error.message(),
+                    kerf::format("worker {}, from worker {}", workplace_.worker, peer));
+      }
+      channel.release(*view);
+    }
+  }
+  return any;
+}
+
+void TableServer::handle(int from, const TableMessage& message) {
+  if (message.head.word == TableWord::kValues) return desk_.land(message);
+  if (message.head.word == TableWord::kWaits)
+    return desk_.holds_up(message.head.id, static_cast<int>(message.head.clock));
+  const auto found = tables_.find(message.head.table);
+  if (found == tables_.end())
+    throw Error(ErrorCode::kProtocol, kerf::format("there is no table {}", message.head.table));
+  handle_request(found->second, from, message);
+}
+
+void TableServer::handle_request(Served& table, int from, const TableMessage& message) {
+  const std::optional<TablePlace> sender = place_in(table.spec, from);
+  const bool is_client = sender && sender->group == table.place.group;
+  const bool changes = message.head.word == TableWord::kChanges;
+  if (!sender || changes == is_client || (changes && sender->place != table.place.place))
+    throw Error(ErrorCode::kProtocol, "it has nothing to say there", "table " + table.spec.name);
+  switch (message.head.word) {
+    case TableWord::kRead: {
+      Parked read{from, message.head};
+      if (answer(table, read)) return;
+      tell_who_holds_up(table, read);
+      table.parked.push_back(std::move(read));
+      return;
+    }
+    case TableWord::kAssign:
+    case TableWord::kAdd:
+    case TableWord::kGradient:
+      return table.shard.change(sender->place, message);
+    case TableWord::kClock:
+      table.shard.tick(sender->place, message.head.settled);
+      if (const auto news = table.shard.take_news()) tell_groups(table, *news);
+      return look_again(table);
+    case TableWord::kChanges:
+      table.shard.hear(sender->group, message);
+      return look_again(table);
+    default:
+      throw Error(ErrorCode::kProtocol, "a word that there is not", "table " + table.spec.name);
+  }
+}
+
+void TableServer::look_again(Served& table) {
+  std::vector<Parked> parked = std::exchange(table.parked, {});
+  for (Parked& read : parked) {
+    if (answer(table, read)) continue;
+    tell_who_holds_up(table, read);
+    table.parked.push_back(std::move(read));
+  }
+}
+
+bool TableServer::answer(Served& table, const Parked& read) {
+  if (!table.shard.may_be_read(read.head)) return false;
+  Mail mail{read.head, table.shard.read(read.head)};
+  mail.head.word = TableWord::kValues;
+  mail.head.clock = table.shard.clock();
+  send(read.from, std::move(mail));
+  return true;
+}
+
+void TableServer::tell_who_holds_up(const Served& table, Parked& read) {
+  const int slowest = table.group()[static_cast<size_t>(table.shard.slowest())];
+  if (slowest == read.told || table.shard.clock() >= read.head.clock) return;
+  read.told = slowest;
+  TableHead head = read.head;
+  head.word = TableWord::kWaits;
+  head.clock = slowest;
+  head.rows.clear();
+  send(read.from, {std::move(head), {}});
+}
+
+void TableServer::tell_groups(Served& table, const TableShard::News& news) {
+  const int64_t width = table.spec.width;
+  const int64_t rows = std::ssize(news.changes) / width;
+  const int64_t most = rows_in_a_message(table.spec);
+  const auto number = std::ranges::find_if(tables_, [&](const auto& each) {
+                        return &each.second == &table;
+                      })->first;
+  for (int64_t first = 0; first < std::max<int64_t>(rows, 1); first += most) {
+    const ops::Range some{first, std::min(rows, first + most)};
+    TableHead head{.word = TableWord::kChanges, .table = number, .rows = {some}};
+    head.settled = news.settled && some.end == rows ? 1 : 0;
+    const auto begin = news.changes.begin() + some.begin * width;
+    const std::vector<float> numbers(begin, begin + some.size() * width);
+    for (size_t group = 0; group < table.spec.groups.size(); ++group)
+      if (static_cast<int>(group) != table.place.group)
+        send(table.spec.groups[group][static_cast<size_t>(table.place.place)], {head, numbers});
+  }
+}
+
+void TableServer::send(int to, Mail mail) {
+  if (to != workplace_.worker) {
+    outbox_[to].push_back(std::move(mail));
+    return;
+  }
+  handle(to, {mail.head, mail.numbers});
+  if (mail.ordered) desk_.sent(std::ssize(mail.numbers) * int64_t{sizeof(float)});
+}
+
+bool TableServer::post() {
+  bool any = false;
+  for (auto& [peer, mails] : outbox_) {
+    runtime::SendChannel& channel = endpoint_.sender(peer);
+    while (!mails.empty()) {
+      const Mail& mail = mails.front();
+      const size_t bytes = message_bytes(mail.head, mail.numbers.size());
+      const auto slot = channel.acquire(0, bytes, runtime::Deadline::min());
+      if (!slot) break;
+      const std::span<float> to =
+          write_message(mail.head, mail.numbers.size(), {slot->data, slot->bytes});
+      std::ranges::copy(mail.numbers, to.begin());
+      channel.commit(*slot, {});
+      if (mail.ordered) desk_.sent(std::ssize(mail.numbers) * int64_t{sizeof(float)});
+      mails.pop_front();
+      any = true;
+    }
+  }
+  return any;
+}
+
+}  // namespace kerf::schedmp

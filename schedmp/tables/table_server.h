@@ -1,0 +1,87 @@
+// The thread that serves a worker's rows of its tables, and carries what its compute thread wants
+// of other workers' rows: it alone has the shards and Workplace::service.
+//
+//   compute thread  ── orders ──>  table thread  <── channels ──>  other workers' table threads
+//                   <── answers ──
+//
+// It never waits for one peer: what finds no slot is kept until there is one. What it fails by the
+// desk gets.
+//
+// Owned by Tables, whose thread calls the public functions.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "runtime/worker.h"
+#include "schedmp/tables/table_desk.h"
+#include "schedmp/tables/table_shard.h"
+
+namespace kerf::schedmp {
+
+class TableServer {
+ public:
+  // `specs` are complete. The workplace and the desk outlive this.
+  TableServer(runtime::Workplace& workplace, const std::vector<TableSpec>& specs, TableDesk& desk);
+  ~TableServer();
+  TableServer(const TableServer&) = delete;
+  TableServer& operator=(const TableServer&) = delete;
+
+  // Rows that it serves, until serve(). Empty where the worker is in no group of the table.
+  std::span<float> own(int table);
+  // Begins the thread.
+  void serve();
+  // There are orders.
+  void wake() { endpoint_.wake(); }
+
+ private:
+  // A read that has to wait.
+  struct Parked {
+    int from = 0;
+    TableHead head;
+    int told = -1;  // whom it is held up by
+  };
+  struct Served {
+    TableSpec spec;
+    TablePlace place;
+    TableShard shard;
+    std::vector<Parked> parked = {};
+    const std::vector<int>& group() const { return spec.groups[static_cast<size_t>(place.group)]; }
+  };
+  struct Mail {
+    TableHead head;
+    std::vector<float> numbers;
+    bool ordered = false;  // by the desk, which counts its bytes
+  };
+
+  void run();
+  void serve_until_stopped();
+  // These three say whether there was anything.
+  bool carry_orders();
+  bool take_messages();
+  bool post();
+  void handle(int from, const TableMessage& message);
+  void handle_request(Served& table, int from, const TableMessage& message);
+  // After a clock, or news of other groups.
+  void look_again(Served& table);
+  bool answer(Served& table, const Parked& read);
+  void tell_who_holds_up(const Served& table, Parked& read);
+  void tell_groups(Served& table, const TableShard::News& news);
+  // To a worker, which may be this one.
+  void send(int to, Mail mail);
+
+  runtime::Workplace& workplace_;
+  runtime::Endpoint& endpoint_;
+  TableDesk& desk_;
+  std::map<int32_t, Served> tables_;  // by number
+  std::set<int> peers_;
+  std::map<int, std::deque<Mail>> outbox_;  // by worker
+  std::atomic<bool> stopping_{false};
+  std::jthread thread_;  // the last: it uses all the others
+};
+
+}  // namespace kerf::schedmp

@@ -1,0 +1,78 @@
+// The rows that one worker serves: what clients changed, up to which clock, and who may read.
+//
+// Owned by whoever serves; used by its thread alone. It sends and receives nothing.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "ops/optimizer.h"
+#include "schedmp/tables/table_messages.h"
+
+namespace kerf::schedmp {
+
+class TableShard {
+ public:
+  // That a worker at this place serves.
+  TableShard(const TableSpec& spec, TablePlace place);
+
+  // Row by row; zeros at first.
+  std::span<float> values() { return values_; }
+
+  // A change by a client: its place in the group. Throws Error{kProtocol} where rows or numbers do
+  // not fit.
+  void change(int client, const TableMessage& message);
+  // A client's next clock.
+  void tick(int client, int64_t settled);
+  // From another group.
+  void hear(int group, const TableMessage& message);
+
+  // What every client has come to, and the first of those who have not come further.
+  int64_t clock() const;
+  int slowest() const;
+  bool may_be_read(const TableHead& read) const;
+  // Throws Error{kProtocol} where there are no such rows.
+  std::vector<float> read(const TableHead& read) const;
+
+  // What other groups have to hear now, if anything: all changes since the last time.
+  struct News {
+    std::vector<float> changes;  // of all rows
+    bool settled = false;        // these are all
+  };
+  std::optional<News> take_news();
+
+ private:
+  struct Change {
+    TableHead head;
+    std::vector<float> numbers;
+  };
+  void check(const TableMessage& message) const;
+  void apply(const TableHead& head, std::span<const float> numbers);
+  void apply(const TableHead& head, ops::Range rows, std::span<const float> numbers);
+  void apply_gradient(const TableHead& head, ops::Range rows, std::span<const float> numbers);
+  // What all have come to of what waited, in the order of clients.
+  void apply_waiting();
+
+  const TableSpec spec_;
+  const TablePlace place_;
+  const int64_t rows_;
+  std::optional<ops::Optimizer> optimizer_;
+  std::vector<float> values_;
+  std::vector<std::vector<float>> states_;
+  std::vector<int64_t> updates_;  // by row: gradients so far
+  std::vector<int64_t> clocks_;   // by client
+  // Of a synchronous table, by client: what it changed in each clock that not all have come to, and
+  // since.
+  std::vector<std::deque<std::vector<Change>>> waiting_;
+  int64_t applied_ = 0;  // clocks
+  // Where there are other groups:
+  std::vector<float> unheard_;     // changes that they have not heard of
+  std::vector<float> before_;      // scratch
+  int64_t ticks_ = 0;              // since they last heard
+  std::vector<int64_t> settling_;  // by client: how often it asked for all to be told
+  std::vector<int64_t> settled_;   // by group: how often all was told here
+};
+
+}  // namespace kerf::schedmp
