@@ -43,6 +43,10 @@ struct Workplace {
   // What the worker serves to others goes over this one, in memory of the host; who serves, a
   // thread of the handler's, has it alone.
   Endpoint* service = nullptr;
+  // Where `worker` counts within some of the crew: which of the crew their first is.
+  int first_worker = 0;
+
+  int in_crew(int number) const { return first_worker + number; }
 };
 
 // What a worker does; implemented above this floor. Called by the compute thread only. What takes

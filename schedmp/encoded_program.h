@@ -137,12 +137,10 @@ class DecodingHandler final : public runtime::Handler {
     check_signature(job, signature_of<Messages>());
     workplace_ = &workplace;
     auto decoded = runtime::decode<SignedJob<typename Messages::Job>>(job);
-    if (!decoded.tables.empty()) {
-      tables_ = std::make_unique<Tables>(workplace, std::move(decoded.tables));
-      half_->use_tables(*tables_);
-    }
+    tables_ = std::make_unique<Tables>(workplace, std::move(decoded.tables));
+    half_->use_tables(*tables_);
     half_->start(workplace, decoded.job);
-    if (tables_) tables_->serve();
+    tables_->serve();
   }
   std::string update(std::string_view request) override {
     const std::string_view what = request.substr(std::min<size_t>(1, request.size()));

@@ -8,6 +8,7 @@ namespace kerf::schedmp {
 
 Tables::Tables(runtime::Workplace& workplace, std::vector<TableSpec> specs)
     : workplace_(workplace) {
+  if (specs.empty()) return;
   KERF_CHECK(workplace.service != nullptr, "tables, and no endpoint to serve them by");
   for (TableSpec& spec : specs) complete(spec, workplace.workers);
   server_ = std::make_unique<TableServer>(workplace, specs, desk_);
@@ -15,7 +16,9 @@ Tables::Tables(runtime::Workplace& workplace, std::vector<TableSpec> specs)
     tables_.emplace_back(*this, specs[i], static_cast<int>(i), workplace.worker);
 }
 
-void Tables::serve() { server_->serve(); }
+void Tables::serve() {
+  if (server_) server_->serve();
+}
 
 Table::Table(Tables& tables, const TableSpec& spec, int number, int worker)
     : tables_(tables),

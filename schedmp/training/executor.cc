@@ -200,12 +200,18 @@ TrainingResult& Executor::run(const StepData& data) {
   data.training ? report_step() : report_evaluation();
   mailbox_.sent(result_.sent);
   result_.bytes_in = mailbox_.bytes_in();
-  result_.wait_ns = mailbox_.waited_ns();
+  result_.wait_ns = mailbox_.waited_ns() + waited_for_updates();
   result_.compute_ns = runtime::now_ns() - begin_ns - result_.wait_ns;
   result_.kernel_bytes = static_cast<int64_t>(bench_->kernel_bytes());
   result_.peak_bytes = static_cast<int64_t>(workplace_.device.memory().peak +
                                             workplace_.endpoint.slot_bytes() + given_bytes_);
   return result_;
+}
+
+int64_t Executor::waited_for_updates() {
+  if (updates_ == nullptr) return 0;
+  const int64_t before = std::exchange(waited_for_updates_ns_, updates_->waited_ns());
+  return waited_for_updates_ns_ - before;
 }
 
 void Executor::run_list(size_t index) {

@@ -23,6 +23,7 @@
 #include "schedmp/training/parameters.h"
 #include "schedmp/training/step_trace.h"
 #include "schedmp/training/trail.h"
+#include "schedmp/training/weight_updates.h"
 #include "schedmp/versions.h"
 
 namespace kerf::schedmp {
@@ -38,6 +39,7 @@ struct StepData {
   bool training = true;
   double learning_rate = 0;  // where it trains
   Ramps ramps = {};          // where steps go on
+  bool ends = false;         // what comes behind it is no step
 };
 
 // All parts of a plan, lowered for one purpose, and its schedule.
@@ -76,6 +78,13 @@ class Executor final : private Machine {
   // This worker's shares, and the numbers of its parts.
   Parameters& parameters() { return parameters_; }
   std::vector<int> part_numbers() const;
+
+  // From now on, who makes new weights in place of the optimizer; outlives this. Not for schedules
+  // that update within a step.
+  void update_by(WeightUpdates& updates) { updates_ = &updates; }
+  // Lowered for training, where it trains.
+  const std::vector<const partitioner::Part*>& parts() const { return current_->parts; }
+  ops::Workbench& bench() { return *bench_; }
 
   // What the last run gave of the model's results, on the host.
   const std::vector<GivenResult>& results() const { return given_; }
@@ -126,6 +135,10 @@ class Executor final : private Machine {
   void conclude(const Site& site, const Instruction& instruction) override;
   void update(const Site& site, const Instruction& instruction) override;
   void update_state(const Site& site, const Instruction& instruction) override;
+  // All updates of the part at once, when its first comes.
+  void update_by_others(const Site& site, const Instruction& instruction);
+  int64_t waited_for_updates();  // in this run
+  void apply_statistics(const Site& site, const Instruction& instruction);
 
   template <class Name, class Act>
   void compute(const std::string& node, const Name& name, const Act& act);
@@ -232,6 +245,9 @@ class Executor final : private Machine {
   std::span<double> report_;
   runtime::PinnedMemory report_memory_;
 
+  WeightUpdates* updates_ = nullptr;
+  int64_t waited_for_updates_ns_ = 0;
+  std::vector<WeightUpdates::Home> homes_;  // scratch
   StepData data_;
   TrainingResult result_;
   runtime::PinnedMemory given_memory_;

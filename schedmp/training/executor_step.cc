@@ -1,6 +1,8 @@
 // What the executor does once a step, and what it reports: its row and its weights' versions, the
 // step vector, and the updates that it allows.
 
+#include <algorithm>
+
 #include "runtime/error.h"
 #include "runtime/host_work.h"
 #include "schedmp/training/executor.h"
@@ -120,14 +122,38 @@ ops::StepSays Executor::says(const Site& site) const {
 
 // Where no micro-batch that it takes has a row, as at the end of an epoch, there is no update.
 void Executor::update(const Site& site, const Instruction& instruction) {
+  if (updates_ != nullptr) return update_by_others(site, instruction);
   const MicroBatches taken = taken_now();
   if (rows_between(site, taken.first, taken.end) == 0) return;
   step_trace_.works();
   parameters_.update(site.part, instruction.local, view(site, instruction.other), says(site));
 }
 
-// What every micro-batch that was not empty says, in their order.
+void Executor::update_by_others(const Site& site, const Instruction& instruction) {
+  const auto& list = part(site).update.instructions;
+  const auto of_home = [](const Instruction& each) {
+    return each.kind == Instruction::Kind::kUpdate;
+  };
+  if (&*std::ranges::find_if(list, of_home) != &instruction) return;
+  step_trace_.works();
+  homes_.clear();
+  for (const Instruction& each : list) {
+    if (of_home(each)) homes_.push_back({each.local, view(site, each.other)});
+    if (each.kind == Instruction::Kind::kUpdateState) apply_statistics(site, each);
+  }
+  updates_->update(site.part, homes_,
+                   {.is_empty = rows_of(site).empty(),
+                    .ends = data_.ends,
+                    .learning_rate = data_.learning_rate,
+                    .says = says(site)});
+}
+
 void Executor::update_state(const Site& site, const Instruction& instruction) {
+  if (updates_ == nullptr) apply_statistics(site, instruction);
+}
+
+// What every micro-batch that was not empty says, in their order.
+void Executor::apply_statistics(const Site& site, const Instruction& instruction) {
   step_trace_.works();
   const TensorView& state = parameters_.view(site.part, instruction.local);
   const MicroBatches taken = taken_now();

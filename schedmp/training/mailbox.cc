@@ -26,7 +26,7 @@ class Waiting {
  public:
   Waiting(runtime::Workplace& workplace, const std::string& what, int peer, int64_t& waited_ns)
       : workplace_(workplace), what_(what), waited_ns_(waited_ns), begin_(runtime::now_ns()) {
-    workplace_.activity.awaits(what_, peer);
+    workplace_.activity.awaits(what_, workplace_.in_crew(peer));
   }
   ~Waiting() {
     workplace_.activity.awaits_nothing();
@@ -164,7 +164,7 @@ runtime::Slot Mailbox::acquire(int index, const Site& site, size_t bytes) {
   if (own(index)) return acquire_own(index, bytes);
   const int peer = receiver_of(index);
   const int lane = lanes_[static_cast<size_t>(index)];
-  runtime::SendChannel& channel = workplace_.endpoint.sender(peer);
+  runtime::SendChannel& channel = workplace_.endpoint.sender(workplace_.in_crew(peer));
   if (auto slot = channel.acquire(lane, bytes, Clock::now())) return *slot;
   const Waiting waiting(workplace_, say("a free slot for ", index, site), peer, waited_ns_);
   while (true)
@@ -180,7 +180,8 @@ void Mailbox::commit(int index, const Site& site, const runtime::Slot& slot, boo
     lane.tags[at] = tag_of(index, site);
     lane.bytes[at] = slot.bytes;
   } else {
-    runtime::SendChannel& channel = workplace_.endpoint.sender(receiver_of(index));
+    runtime::SendChannel& channel =
+        workplace_.endpoint.sender(workplace_.in_crew(receiver_of(index)));
     if (retained) channel.retain(slot);
     channel.commit(slot, tag_of(index, site), &workplace_.stream);
   }
@@ -190,7 +191,8 @@ void Mailbox::commit(int index, const Site& site, const runtime::Slot& slot, boo
 }
 
 void Mailbox::retire(int index, const runtime::Slot& slot) {
-  if (!own(index)) return workplace_.endpoint.sender(receiver_of(index)).retire(slot);
+  if (!own(index))
+    return workplace_.endpoint.sender(workplace_.in_crew(receiver_of(index))).retire(slot);
   OwnLane& lane = own_[static_cast<size_t>(index)];
   const auto at = static_cast<size_t>(slot.index);
   lane.retained[at] = 0;
@@ -204,7 +206,7 @@ runtime::View Mailbox::take(int index, const Site& site, size_t bytes) {
     throw Error(ErrorCode::kProtocol,
                 kerf::format("{} bytes came for {}, expected {}", message.bytes,
                              name_of(index, site), bytes),
-                kerf::format("worker {}", sender_of(index)));
+                kerf::format("worker {}", workplace_.in_crew(sender_of(index))));
   return message;
 }
 
@@ -219,7 +221,7 @@ runtime::View Mailbox::await(int index, const Site& site) {
       early_.pop_back();
       return view;
     }
-  runtime::ReceiveChannel& channel = workplace_.endpoint.receiver(peer);
+  runtime::ReceiveChannel& channel = workplace_.endpoint.receiver(workplace_.in_crew(peer));
   std::optional<Waiting> waiting;
   std::optional<runtime::View> view = channel.receive(Clock::now());
   while (true) {
@@ -237,7 +239,8 @@ runtime::View Mailbox::await(int index, const Site& site) {
 
 void Mailbox::release(int index, const runtime::View& view) {
   if (!own(index))
-    return workplace_.endpoint.receiver(sender_of(index)).release(view, &workplace_.stream);
+    return workplace_.endpoint.receiver(workplace_.in_crew(sender_of(index)))
+        .release(view, &workplace_.stream);
   OwnLane& lane = own_[static_cast<size_t>(index)];
   const auto at = static_cast<size_t>(view.index);
   lane.slots[at] = lane.retained[at] != 0 ? OwnLane::State::kReleased : OwnLane::State::kFree;

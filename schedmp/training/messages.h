@@ -8,6 +8,7 @@
 #include "ops/optimizer.h"
 #include "runtime/trace.h"
 #include "schedmp/steps.h"
+#include "schedmp/training/replicas.h"
 
 namespace kerf::schedmp {
 
@@ -29,12 +30,15 @@ struct TrainingJob {
   bool trains = true;            // false: it only evaluates
   std::vector<int32_t> credits;  // slots of each route
   int64_t memory = 0;            // bytes that the worker was proved to take, slots included
+  ReplicaOptions replicas = {};
+  int32_t first_worker = 0;  // of this one's replica: the plan's worker 0
+  std::vector<std::pair<int32_t, int32_t>> tables = {};  // of part and table, its replica's
 
   template <class Archive>
   void serialize(Archive& archive) {
     archive(model_source, plan, schedule, dataset, opens_train, opens_test, train_fingerprint,
             test_fingerprint, shuffle, seed, optimizer, shards, weights, results, trains, credits,
-            memory);
+            memory, replicas, first_worker, tables);
   }
 };
 
@@ -106,13 +110,15 @@ struct TrainingResult {
   int64_t resident_bytes = -1;
   int64_t data_bytes = 0;
   int64_t bytes_in = 0;
+  int64_t staleness = 0;  // clocks that fetched weights lacked at most, where replicas share them
   std::vector<RouteCount> sent;
   std::vector<runtime::Span> spans;
 
   template <class Archive>
   void serialize(Archive& archive) {
     archive(has_loss, loss, correct, in_top, squared_norm, cause, begin_ns, end_ns, compute_ns,
-            wait_ns, peak_bytes, kernel_bytes, resident_bytes, data_bytes, bytes_in, sent, spans);
+            wait_ns, peak_bytes, kernel_bytes, resident_bytes, data_bytes, bytes_in, staleness,
+            sent, spans);
   }
 };
 

@@ -22,7 +22,8 @@ TrainingProof::TrainingProof(const partitioner::Model& model, const partitioner:
       schedule_(schedule),
       options_(options),
       setting_(options.setting) {
-  setting_.optimizer_states = ops::Optimizer(options.optimizer).states();
+  setting_.optimizer_states =
+      ops::Optimizer(optimizer_of_worker(options.optimizer, options.replicas)).states();
   if (trains() && !schedule.trains())
     throw Error(ErrorCode::kUsage,
                 "it has no backward and no update, so nothing would be learnt; choose gpipe, "

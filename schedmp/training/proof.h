@@ -26,6 +26,8 @@ class TrainingProof {
 
   bool trains() const { return options_.steps != 0; }
   const Verdict& verdict() const { return verdict_; }
+  // Lowered for the schedule.
+  std::vector<partitioner::Part> parts() const { return parts_of(schedule_); }
 
  private:
   std::vector<partitioner::Part> parts_of(const Schedule& schedule) const;

@@ -9,7 +9,8 @@ Rounds::Rounds(const TrainingOptions& options, int64_t train_rows, int64_t test_
     : options_(&options),
       train_rows_(train_rows),
       test_rows_(test_rows),
-      steps_per_epoch_((train_rows + options.batch - 1) / options.batch),
+      batch_(options.batch * options.replicas.count),
+      steps_per_epoch_((train_rows + batch_ - 1) / batch_),
       total_(options.steps >= 0 ? options.steps : steps_per_epoch_ * options.epochs) {}
 
 std::optional<TrainingTask> Rounds::next() {
@@ -59,7 +60,7 @@ std::optional<TrainingTask> Rounds::next_step() {
     first_ = 0;
   }
   TrainingTask task{TaskKind::kTrain, 0, step_, epoch_, first_, 0, step_ < options_->trace_steps};
-  task.rows = std::min(options_->batch, train_rows_ - first_);
+  task.rows = std::min(batch_, train_rows_ - first_);
   task.learning_rate = learning_rate_of(options_->rates, options_->optimizer.learning_rate, step_,
                                         total_, steps_per_epoch_);
   first_ += task.rows;
@@ -77,7 +78,7 @@ void Rounds::begin_evaluation() {
 std::optional<TrainingTask> Rounds::next_evaluation() {
   if (test_first_ >= test_rows_) return std::nullopt;
   TrainingTask task{TaskKind::kEvaluate, 0, step_, epoch_, test_first_, 0, false};
-  task.rows = std::min(options_->batch, test_rows_ - test_first_);
+  task.rows = std::min(batch_, test_rows_ - test_first_);
   test_first_ += task.rows;
   waits_ = options_->patience > 0 && test_first_ >= test_rows_;
   return task;

@@ -41,6 +41,7 @@ class Rounds {
   const TrainingOptions* options_;  // Rounds are copied to look ahead
   int64_t train_rows_;
   int64_t test_rows_;
+  int64_t batch_;  // rows of a step, of all replicas
   int64_t steps_per_epoch_;
   int64_t total_ = 0;
   int64_t sequence_ = 0;

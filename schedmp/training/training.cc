@@ -13,10 +13,18 @@
 #include "schedmp/training/lanes.h"
 #include "schedmp/training/odd_numbers.h"
 #include "schedmp/training/proof.h"
+#include "schedmp/training/replica_tasks.h"
 #include "schedmp/training/rounds.h"
 #include "schedmp/training/row_order.h"
 
 namespace kerf::schedmp {
+
+namespace {
+
+// Rounds that a replica may be ahead of another that nothing else holds up.
+constexpr int kMostAhead = 256;
+
+}  // namespace
 
 using partitioner::Model;
 using partitioner::Plan;
@@ -35,12 +43,14 @@ struct Training::State {
         test(splits.test.get()),
         rounds(options, rows_of(train), rows_of(test)),
         proof(model, plan, schedule, options),
-        workers(static_cast<size_t>(plan.workers_bound())),
+        workers(static_cast<size_t>(plan.workers_bound() * options.replicas.count)),
         routes(plan.routes.size()),
         spans(workers.size()) {
     for (size_t worker = 0; worker < workers.size(); ++worker)
       workers[worker].worker = static_cast<int>(worker);
-    note_proof();
+    note_proof(0, options.replicas.count);
+    if (options.replicas.count > 1 && proof.trains()) share_weights();
+    check_cap();
     if (model.loss() < 0 && options.results.empty())
       throw Error(ErrorCode::kUsage, "there is no loss to train with", model.name());
     if (train != nullptr && !options.shards.empty()) numbering = train->numbering();
@@ -54,6 +64,7 @@ struct Training::State {
                   kerf::format("a batch of {} rows, but the plan is for 1 to {}", options.batch,
                                plan.batch),
                   plan.model);
+    check(options.replicas);
     return options;
   }
 
@@ -82,11 +93,35 @@ struct Training::State {
     return 0;
   }
 
-  // What each worker may take, as proved.
-  void note_proof() {
-    for (size_t worker = 0; worker < workers.size(); ++worker)
-      workers[worker].proved_bytes = proof.verdict().peak_bytes[worker];
+  // What each worker of these replicas may take, as proved.
+  void note_proof(int replica, int end) {
+    const std::vector<int64_t>& peaks = proof.verdict().peak_bytes;
+    for (size_t worker = static_cast<size_t>(replica) * peaks.size();
+         worker < static_cast<size_t>(end) * peaks.size(); ++worker)
+      workers[worker].proved_bytes = peaks[worker % peaks.size()];
   }
+
+  void share_weights() {
+    for (auto& [part, table] : weight_tables(model, proof.parts(), plan.workers_bound(),
+                                             options.optimizer, options.replicas)) {
+      table_of_part.emplace_back(part, static_cast<int32_t>(tables.size()));
+      complete(table, static_cast<int>(workers.size()));
+      for (WorkerFigures& worker : workers) worker.table_bytes += table_bytes(table, worker.worker);
+      tables.push_back(std::move(table));
+    }
+  }
+
+  // With tables; without, the proof does.
+  void check_cap() const {
+    if (!options.memory || tables.empty()) return;
+    std::vector<int64_t> bytes;
+    for (const WorkerFigures& worker : workers)
+      bytes.push_back(worker.proved_bytes + worker.table_bytes);
+    if (const std::string why = above_cap(bytes, *options.memory); !why.empty())
+      throw Error(ErrorCode::kInfeasible, why + " (with tables of its weights)", plan.model);
+  }
+
+  int replica_of(int worker) const { return worker / plan.workers_bound(); }
 
   const std::vector<partitioner::Traffic>& traffic(int64_t rows, bool gradients) {
     const auto [at, fresh] = predicted.try_emplace({rows, gradients});
@@ -118,7 +153,25 @@ struct Training::State {
         spans[static_cast<size_t>(worker)].push_back(std::move(span));
   }
 
+  // What a worker says of its replica's rows, as of those of all.
+  void add(const TrainingTask& task, int worker, const TrainingResult& result,
+           TrainingResult& sum) const {
+    const int replicas = options.replicas.count;
+    const int64_t rows = task_of_replica(task, replica_of(worker), replicas).rows;
+    const double part = static_cast<double>(rows) / static_cast<double>(task.rows);
+    if (rows > 0) sum.loss += part * result.loss;
+    sum.correct += result.correct;
+    sum.in_top += result.in_top;
+    sum.squared_norm += result.squared_norm / replicas;
+    if (sum.cause == 0) sum.cause = result.cause;
+  }
+
   void predict(const TrainingTask& task) {
+    for (int replica = 0; replica < options.replicas.count; ++replica)
+      predict_one(task_of_replica(task, replica, options.replicas.count));
+  }
+  void predict_one(const TrainingTask& task) {
+    if (task.kind == TaskKind::kEvaluate && task.rows == 0) return;
     const auto& expected = traffic(task.rows, task.kind == TaskKind::kTrain);
     for (size_t route = 0; route < routes.size(); ++route) {
       routes[route].predicted_messages += expected[route].messages;
@@ -136,7 +189,8 @@ struct Training::State {
                      std::sqrt(result.squared_norm),
                      {},
                      task.learning_rate,
-                     end_ns});
+                     end_ns,
+                     result.staleness});
     if (result.cause != 0)
       steps.back().skipped =
           entry_name(model, partitioner::StepVector(model, plan.micro_batches), result.cause);
@@ -145,8 +199,9 @@ struct Training::State {
   }
 
   std::vector<int64_t> rows_of_step(const StepRecord& step) const {
-    const int64_t in_an_epoch = (train->rows() + options.batch - 1) / options.batch;
-    const int64_t first = step.step % in_an_epoch * options.batch;
+    const int64_t batch = options.batch * options.replicas.count;
+    const int64_t in_an_epoch = (train->rows() + batch - 1) / batch;
+    const int64_t first = step.step % in_an_epoch * batch;
     std::vector<int64_t> rows(static_cast<size_t>(step.rows));
     std::iota(rows.begin(), rows.end(), first);
     if (!options.shuffle) return rows;
@@ -240,6 +295,8 @@ struct Training::State {
   Numbering numbering;
   Rounds rounds;
   TrainingProof proof;
+  std::vector<TableSpec> tables;  // of weights, where there are replicas
+  std::vector<std::pair<int32_t, int32_t>> table_of_part;
   std::deque<TrainingTask> under_way;
   // Of evaluations: when the first batch was handed out, and when the last result came in.
   int64_t first_ns = -1;
@@ -262,9 +319,18 @@ Training::Training(const TrainingFactories& factories, const Model& model, const
 Training::~Training() = default;
 
 void Training::channels_go_over(const TransportTable& transports) {
-  state_->proof.channels_go_over(transports);
-  state_->note_proof();
+  State& half = *state_;
+  for (int replica = 0; replica < half.options.replicas.count; ++replica) {
+    half.proof.channels_go_over(
+        transports_of_replica(transports, replica, half.plan.workers_bound()));
+    half.note_proof(replica, replica + 1);
+  }
+  half.check_cap();
 }
+
+int Training::count_workers() const { return static_cast<int>(state_->workers.size()); }
+
+std::vector<TableSpec> Training::tables(int /*workers*/) { return state_->tables; }
 
 TrainingJob Training::job(int worker) {
   const State& half = *state_;
@@ -284,19 +350,29 @@ TrainingJob Training::job(int worker) {
           half.options.results.string(),
           half.proof.trains(),
           credits_of(half.proof.verdict(), half.options.setting.slots),
-          half.proof.verdict().peak_bytes.at(static_cast<size_t>(worker))};
+          half.workers.at(static_cast<size_t>(worker)).proved_bytes,
+          half.options.replicas,
+          half.replica_of(worker) * half.plan.workers_bound(),
+          half.table_of_part};
 }
 
 LaneTable Training::lanes(int workers) const {
   const State& half = *state_;
-  KERF_CHECK(workers == half.plan.workers_bound(), "the plan is for {} workers",
-             half.plan.workers_bound());
-  return size_lanes(half.model, half.plan,
-                    credits_of(half.proof.verdict(), half.options.setting.slots));
+  KERF_CHECK(workers == count_workers(), "the run is of {} workers", count_workers());
+  return lanes_of_replicas(size_lanes(half.model, half.plan,
+                                      credits_of(half.proof.verdict(), half.options.setting.slots)),
+                           half.options.replicas.count);
 }
 
-// Enough that no worker waits for the scheduler, nor, of the batches of an evaluation, for a batch.
-int Training::depth() const { return std::max(4, state_->plan.workers_bound() + 1); }
+// Enough that no worker waits for the scheduler, nor, of the batches of an evaluation, for a batch;
+// and no replica for another that it need not wait for.
+int Training::depth() const {
+  const ReplicaOptions& replicas = state_->options.replicas;
+  const int ahead = std::max(4, state_->plan.workers_bound() + 1);
+  if (replicas.count == 1) return ahead;
+  if (replicas.consistency.kind == Consistency::Kind::kAsync) return std::max(ahead, kMostAhead);
+  return ahead + static_cast<int>(std::min<int64_t>(replicas.consistency.count, kMostAhead));
+}
 
 Training::Decision Training::schedule(int64_t /*round*/) {
   if (state_->rounds.waits()) return Wait{};
@@ -306,8 +382,13 @@ Training::Decision Training::schedule(int64_t /*round*/) {
   if (task->kind == TaskKind::kEvaluate && state_->first_ns < 0)
     state_->first_ns = runtime::now_ns();
   std::vector<Task> tasks;
-  for (int worker = 0; worker < state_->plan.workers_bound(); ++worker)
-    tasks.push_back({worker, *task});
+  const int replicas = state_->options.replicas.count;
+  for (int worker = 0; worker < count_workers(); ++worker) {
+    const TrainingTask own = task_of_replica(*task, state_->replica_of(worker), replicas);
+    if (task->kind == TaskKind::kEvaluate && own.rows == 0) continue;
+    if (task->kind == TaskKind::kSave && state_->replica_of(worker) > 0) continue;
+    tasks.push_back({worker, own});
+  }
   return tasks;
 }
 
@@ -324,13 +405,10 @@ void Training::aggregate(int64_t /*round*/, std::vector<Result> results) {
     TrainingResult& result = each.payload;
     half.count(task, each.worker, result);
     times.push_back({result.begin_ns, result.end_ns});
+    sum.staleness = std::max(sum.staleness, result.staleness);
     if (!result.has_loss) continue;
     ++reports;
-    sum.loss += result.loss;
-    sum.correct += result.correct;
-    sum.in_top += result.in_top;
-    sum.squared_norm = result.squared_norm;
-    sum.cause = result.cause;
+    half.add(task, each.worker, result, sum);
   }
   half.predict(task);
   const int64_t end_ns = times.front().end_ns;
@@ -339,7 +417,8 @@ void Training::aggregate(int64_t /*round*/, std::vector<Result> results) {
     half.evaluation_times.push_back(std::move(times));
     return half.fold_evaluation(task, sum, end_ns);
   }
-  KERF_CHECK(reports == 1, "{} workers concluded step {}", reports, task.step);
+  KERF_CHECK(reports == half.options.replicas.count, "{} workers concluded step {}", reports,
+             task.step);
   half.fold_step(task, sum, end_ns);
 }
 

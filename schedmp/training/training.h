@@ -19,6 +19,7 @@
 #include "schedmp/program.h"
 #include "schedmp/training/learning_rate.h"
 #include "schedmp/training/messages.h"
+#include "schedmp/training/replicas.h"
 #include "schedmp/verify.h"
 
 namespace kerf::schedmp {
@@ -56,6 +57,8 @@ struct TrainingOptions {
   // Of a model without a loss, which only evaluates: folder where workers leave their shares of its
   // results.
   std::filesystem::path results = {};
+  // Several plans at once, each with `batch` rows of a step: a step is that of all.
+  ReplicaOptions replicas = {};
 };
 
 // What one step, or one evaluation, came to.
@@ -70,7 +73,8 @@ struct StepRecord {
   // the step nothing behind it. Empty: all was.
   std::string skipped = {};
   double learning_rate = 0;
-  int64_t end_ns = 0;  // when the first worker was done with it, on its own clock
+  int64_t end_ns = 0;     // when the first worker was done with it, on its own clock
+  int64_t staleness = 0;  // clocks that weights lacked at most, which replicas fetched in it
 };
 struct EvaluationRecord {
   int64_t after_epoch = 0;
@@ -103,6 +107,7 @@ struct WorkerFigures {
   int64_t local_messages = 0;  // from a part of this worker to another: no transport carries them
   int64_t local_bytes = 0;
   int64_t proved_bytes = 0;  // of device memory and slots, before anything ran
+  int64_t table_bytes = 0;   // beside that: of weights that replicas share
   int64_t peak_bytes = 0;    // measured: equal
   int64_t kernel_bytes = 0;  // beside it, of GPUs: what kernels hold
   // Of physical memory, more than when it began, and without rows of data; and those. Only the
@@ -151,11 +156,13 @@ class Training : public SchedulerHalf<TrainingMessages> {
   std::string name() const override { return "training"; }
   TrainingJob job(int worker) override;
   LaneTable lanes(int workers) const override;
+  std::vector<TableSpec> tables(int workers) override;
   // Proves the memory of slots anew: throws Error{kInfeasible} as the constructor.
   void channels_go_over(const TransportTable& transports) override;
   int depth() const override;
   Decision schedule(int64_t round) override;
   void aggregate(int64_t round, std::vector<Result> results) override;
+  int count_workers() const;  // of all replicas
 
   // After the run, on the scheduler.
   const std::vector<StepRecord>& steps() const;

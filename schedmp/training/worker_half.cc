@@ -18,9 +18,21 @@
 
 namespace kerf::schedmp {
 
+namespace {
+
+// Of the plan's numbers.
+runtime::Workplace within_replica(const runtime::Workplace& crew, int first_worker) {
+  runtime::Workplace workplace = crew;
+  workplace.worker -= first_worker;
+  workplace.first_worker = first_worker;
+  return workplace;
+}
+
+}  // namespace
+
 TrainingWorker::TrainingWorker(const TrainingFactories& factories, runtime::Workplace& workplace,
-                               const TrainingJob& job)
-    : workplace_(workplace),
+                               const TrainingJob& job, Tables& tables)
+    : workplace_(within_replica(workplace, job.first_worker)),
       job_(job),
       model_(
           partitioner::rewritten(factories.model(job.model_source),
@@ -37,11 +49,13 @@ TrainingWorker::TrainingWorker(const TrainingFactories& factories, runtime::Work
     return Work{partitioner::lower(model_, plan_, options), schedule};
   };
   Work evaluation = work_of(forward_only(pipeline_of(model_, plan_), training_.micro_batches));
-  cap_memory(result_bytes(evaluation.parts, plan_, workplace.worker));
+  cap_memory(result_bytes(evaluation.parts, plan_, workplace_.worker));
   executor_ = std::make_unique<Executor>(
       model_, plan_, job.trains ? std::optional(work_of(training_)) : std::nullopt,
-      std::move(evaluation), job.credits, workplace, job.optimizer, job.seed);
+      std::move(evaluation), job.credits, workplace_,
+      optimizer_of_worker(job.optimizer, job.replicas), job.seed);
   if (!job.weights.empty()) executor_->parameters().load(job.weights);
+  if (job.replicas.count > 1 && job.trains) share_weights(tables);
   if (executor_->reads_data()) open_data(factories);
 }
 
@@ -52,9 +66,16 @@ void TrainingWorker::cap_memory(int64_t on_host) {
     throw Error(ErrorCode::kProtocol,
                 kerf::format("its slots take {} bytes and it was proved to take {} in all", slots,
                              job_.memory),
-                kerf::format("worker {}", workplace_.worker));
+                kerf::format("worker {}", workplace_.in_crew(workplace_.worker)));
   workplace_.device.cap_memory(
       static_cast<size_t>(std::max<int64_t>(job_.memory - slots - on_host, 1)));
+}
+
+void TrainingWorker::share_weights(Tables& tables) {
+  shared_ = std::make_unique<SharedWeights>(model_, executor_->parts(), executor_->parameters(),
+                                            executor_->bench(), tables, job_.tables, job_.optimizer,
+                                            job_.replicas);
+  executor_->update_by(*shared_);
 }
 
 void TrainingWorker::open_data(const TrainingFactories& factories) {
@@ -68,7 +89,7 @@ void TrainingWorker::open_data(const TrainingFactories& factories) {
       throw Error(
           ErrorCode::kUsage,
           kerf::format("data set {} is not the same here as on the scheduler", job_.dataset),
-          kerf::format("worker {}", workplace_.worker));
+          kerf::format("worker {}", workplace_.in_crew(workplace_.worker)));
     return data;
   };
   if (job_.opens_train) train_ = open(Split::kTrain, job_.train_fingerprint);
@@ -144,7 +165,8 @@ const TrainingResult& TrainingWorker::update(const TrainingTask& task) {
                       task.step,
                       training,
                       task.learning_rate,
-                      task.ramps};
+                      task.ramps,
+                      task.ramps.drains};
   prepare(data.dataset);
   expect_rows(task, data.rows, data.next);
   const int64_t begin = runtime::now_ns();
@@ -155,6 +177,7 @@ const TrainingResult& TrainingWorker::update(const TrainingTask& task) {
   result.begin_ns = begin;
   result.end_ns = runtime::now_ns();
   measure_memory(task, result);
+  if (shared_) result.staleness = shared_->take_staleness();
   result.spans.clear();
   if (task.trace) result.spans = workplace_.trace.take();
   for (runtime::Span& span : result.spans) span.step = task.step;
@@ -183,7 +206,7 @@ class TrainingWorkerHalf final : public WorkerHalf<TrainingMessages> {
  public:
   explicit TrainingWorkerHalf(TrainingFactories factories) : factories_(std::move(factories)) {}
   void start(runtime::Workplace& workplace, const TrainingJob& job) override {
-    worker_ = std::make_unique<TrainingWorker>(factories_, workplace, job);
+    worker_ = std::make_unique<TrainingWorker>(factories_, workplace, job, tables());
   }
   TrainingResult update(const TrainingTask& task) override { return worker_->update(task); }
 

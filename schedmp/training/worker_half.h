@@ -11,6 +11,7 @@
 #include "schedmp/training/executor.h"
 #include "schedmp/training/loading_ahead.h"
 #include "schedmp/training/row_order.h"
+#include "schedmp/training/shared_weights.h"
 #include "schedmp/training/training.h"
 
 namespace kerf::schedmp {
@@ -18,8 +19,9 @@ namespace kerf::schedmp {
 class TrainingWorker {
  public:
   // Throws Error{kUsage} that names what this worker cannot rebuild alike.
+  // `tables`: of weights that replicas share; outlive this.
   TrainingWorker(const TrainingFactories& factories, runtime::Workplace& workplace,
-                 const TrainingJob& job);
+                 const TrainingJob& job, Tables& tables);
 
   // The result is this worker's own, until the next task.
   const TrainingResult& update(const TrainingTask& task);
@@ -28,6 +30,7 @@ class TrainingWorker {
  private:
   // All but slots, and what it proved to take on the host.
   void cap_memory(int64_t on_host);
+  void share_weights(Tables& tables);
   void open_data(const TrainingFactories& factories);
   // Before a step that reads it, so that loading is not taken for computing. Of null, nothing.
   void prepare(const Dataset* data);
@@ -42,7 +45,7 @@ class TrainingWorker {
   void measure_memory(const TrainingTask& task, TrainingResult& result) const;
 
   const runtime::ResidentMemory start_ = runtime::resident_memory_at_start();
-  runtime::Workplace& workplace_;
+  runtime::Workplace workplace_;
   TrainingJob job_;
   partitioner::Model model_;
   partitioner::Plan plan_;
@@ -60,7 +63,8 @@ class TrainingWorker {
   std::vector<int64_t> rows_;  // scratch
   std::vector<int64_t> next_rows_;
   const TrainingResult nothing_;
-  std::unique_ptr<Executor> executor_;  // the last: what it has under way reads the others
+  std::unique_ptr<SharedWeights> shared_;  // null: it is the only replica
+  std::unique_ptr<Executor> executor_;     // the last: what it has under way reads the others
 };
 
 }  // namespace kerf::schedmp

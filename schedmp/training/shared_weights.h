@@ -1,0 +1,67 @@
+// A worker's weights of a replica, as tables have them: pushes what a step came to, and fetches what
+// all came to (replicas.h).
+//
+// Used by the compute thread only.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "ops/workbench.h"
+#include "runtime/worker.h"
+#include "schedmp/tables/tables.h"
+#include "schedmp/training/parameters.h"
+#include "schedmp/training/replicas.h"
+#include "schedmp/training/weight_updates.h"
+
+namespace kerf::schedmp {
+
+class SharedWeights final : public WeightUpdates {
+ public:
+  // Of these parts of the worker; `tables` of the same numbers in the plan. Begins the tables' own
+  // rows with the weights as they are. All references outlive this.
+  SharedWeights(const partitioner::Model& model, std::vector<const partitioner::Part*> parts,
+                Parameters& parameters, ops::Workbench& bench, Tables& tables,
+                const std::vector<std::pair<int, int>>& table_of_part,
+                const ops::OptimizerOptions& optimizer, const ReplicaOptions& replicas);
+
+  void update(size_t part, std::span<const Home> homes, const Step& step) override;
+  int64_t waited_ns() const override { return waited_ns_; }
+  // How many clocks what was fetched lacked at most, since the last call.
+  int64_t take_staleness();
+
+ private:
+  struct Shared {
+    Table* table = nullptr;
+    std::vector<SharedTensor> tensors;
+    std::vector<char> decays;    // by tensor
+    std::vector<float> fetched;  // as of the last fetch, row by row
+    std::vector<float> accrued;  // gradients that were not pushed yet
+    int64_t accrued_steps = 0;
+    int64_t steps = 0;
+  };
+
+  void accrue(Shared& shared, std::span<const Home> homes, float scale);
+  void step_alone(size_t part, std::span<const Home> homes, const Step& step);
+  void push(Shared& shared, size_t part, double rate);
+  void push_gradients(Shared& shared, double rate);
+  // What states, or all weights where replicas average, have grown by.
+  void push_growth(Shared& shared, size_t part);
+  void fetch(Shared& shared, size_t part, bool settled);
+  // Between a tensor and its rows in `numbers`.
+  void take(size_t part, const SharedTensor& tensor, std::span<float> numbers);
+  void give(size_t part, const SharedTensor& tensor, std::span<const float> numbers);
+  bool grows(const SharedTensor& tensor) const { return tensor.is_state || replicas_.averages(); }
+
+  std::vector<const partitioner::Part*> parts_;
+  Parameters& parameters_;
+  ops::Workbench& bench_;
+  const ops::Optimizer optimizer_;
+  const ReplicaOptions replicas_;
+  std::vector<Shared> shared_;  // by part
+  std::vector<float> scratch_;
+  int64_t waited_ns_ = 0;
+  int64_t staleness_ = 0;
+};
+
+}  // namespace kerf::schedmp
