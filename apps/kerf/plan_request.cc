@@ -133,7 +133,7 @@ void take_setting(const PlanFlags& flags, Planned& planned, PlanRequest& request
   request.setting = under(flags, {});
   request.setting.optimizer_states = states_of(planned);
   request.setting = planned.setting = run_setting(flags, request.setting);
-  request.momentum = flags.momentum;
+  if (planned.optimizer == "sgd") request.momentum = flags.momentum;
   request.optimizer = flags.optimizer.value_or("");
 }
 
