@@ -40,6 +40,21 @@ KERF_CLONES void momentum_step(float* __restrict w, const float* __restrict g, f
   }
 }
 
+KERF_CLONES void adagrad_step(float* __restrict w, const float* __restrict g, float* __restrict s,
+                              int64_t count, const UpdateRule& rule, float scale) {
+  const float rate = rule.rate;
+  const float decay = rule.decay;
+  const float epsilon = rule.epsilon;
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) {
+    float step = scale * g[i];
+    step = decay != 0 ? step + decay * w[i] : step;
+    const float squares = s[i] + step * step;
+    s[i] = squares;
+    w[i] -= rate * step / (std::sqrt(squares) + epsilon);
+  }
+}
+
 KERF_CLONES void adam_step(float* __restrict w, const float* __restrict g, float* __restrict m,
                            float* __restrict v, int64_t count, const UpdateRule& of, float scale) {
   const UpdateRule rule = of;
@@ -82,8 +97,6 @@ bool is_size(double value) {
   return static_cast<float>(value) >= 0 && std::isfinite(static_cast<float>(value));
 }
 
-bool is_adam(const OptimizerOptions& options) { return options.name != "sgd"; }
-
 }  // namespace
 
 float clip_scale(double most_norm, double squared_norm) {
@@ -95,33 +108,39 @@ void update(const UpdateRule& rule, float scale, const TensorView& parameter,
             const TensorView& gradient, std::span<const TensorView> states) {
   check_same(parameter, parameter, "the parameter");
   check_same(parameter, gradient, "the gradient");
-  KERF_CHECK(std::ssize(states) == rule.states, "{} states instead of {}", states.size(),
-             rule.states);
+  KERF_CHECK(std::ssize(states) == states_of(rule.kind), "{} states instead of {}", states.size(),
+             states_of(rule.kind));
   for (const TensorView& state : states) check_same(parameter, state, "the state");
   float* w = parameter.f32();
   const float* g = gradient.f32();
-  float* first = states.empty() ? nullptr : states[0].f32();
-  simd::parallel_pieces(
-      parameter.elements(), simd::kLeastElements, [&](int64_t begin, int64_t end) {
-        const int64_t count = end - begin;
-        if (rule.states == 0) return sgd_step(w + begin, g + begin, count, rule, scale);
-        if (rule.states == 1)
-          return momentum_step(w + begin, g + begin, first + begin, count, rule, scale);
-        adam_step(w + begin, g + begin, first + begin, states[1].f32() + begin, count, rule, scale);
-      });
+  const auto step = [&](int64_t begin, int64_t end) {
+    const auto state = [&](size_t i) { return states[i].f32() + begin; };
+    const int64_t count = end - begin;
+    switch (rule.kind) {
+      case UpdateKind::kSgd:
+        return sgd_step(w + begin, g + begin, count, rule, scale);
+      case UpdateKind::kMomentum:
+        return momentum_step(w + begin, g + begin, state(0), count, rule, scale);
+      case UpdateKind::kAdagrad:
+        return adagrad_step(w + begin, g + begin, state(0), count, rule, scale);
+      case UpdateKind::kAdam:
+        return adam_step(w + begin, g + begin, state(0), state(1), count, rule, scale);
+    }
+  };
+  simd::parallel_pieces(parameter.elements(), simd::kLeastElements, step);
 }
 
 Optimizer::Optimizer(OptimizerOptions options) : options_(std::move(options)) {
   const OptimizerOptions& o = options_;
-  require(o.name == "sgd" || o.name == "adam" || o.name == "adamw",
-          format("optimizer \"{}\" is unknown; there are sgd, adam and adamw", o.name));
+  require(o.name == "sgd" || o.name == "adagrad" || o.name == "adam" || o.name == "adamw",
+          format("optimizer \"{}\" is unknown; there are sgd, adagrad, adam and adamw", o.name));
   const auto rate = static_cast<float>(o.learning_rate);
   require(rate > 0 && std::isfinite(rate),
           format("the learning rate is {}; it is positive and finite", o.learning_rate));
   require(is_share(o.momentum),
           format("the momentum is {}; it is at least 0 and less than 1", o.momentum));
-  require(!is_adam(o) || (o.momentum == 0 && !o.nesterov),
-          format("momentum is of sgd; {} has beta1", o.name));
+  require(o.name == "sgd" || (o.momentum == 0 && !o.nesterov),
+          format("momentum is of sgd, not of {}", o.name));
   require(!o.nesterov || o.momentum > 0, "Nesterov's step looks ahead by a momentum above 0");
   for (const double beta : {o.beta1, o.beta2})
     require(is_share(beta), format("a beta is {}; it is at least 0 and less than 1", beta));
@@ -133,7 +152,11 @@ Optimizer::Optimizer(OptimizerOptions options) : options_(std::move(options)) {
           format("the norm to clip at is {}; it is positive and finite", o.most_norm));
 }
 
-int Optimizer::states() const { return is_adam(options_) ? 2 : options_.momentum == 0 ? 0 : 1; }
+UpdateKind Optimizer::kind() const {
+  if (options_.name == "adagrad") return UpdateKind::kAdagrad;
+  if (options_.name != "sgd") return UpdateKind::kAdam;
+  return options_.momentum == 0 ? UpdateKind::kSgd : UpdateKind::kMomentum;
+}
 
 bool Optimizer::decays(const std::string& parameter) const {
   return !fits_any(parameter, options_.no_decay);
@@ -143,25 +166,23 @@ UpdateRule Optimizer::rule(const Pace& pace, bool decays) const {
   const OptimizerOptions& o = options_;
   const double decay = decays ? o.weight_decay : 0;
   UpdateRule rule;
-  rule.states = states();
+  rule.kind = kind();
   rule.rate = static_cast<float>(pace.learning_rate);
   rule.most_norm = o.most_norm;
   if (o.name == "adamw")
     rule.kept = static_cast<float>(1 - pace.learning_rate * decay);
   else
     rule.decay = static_cast<float>(decay);
-  if (!is_adam(o)) {
-    rule.momentum = static_cast<float>(o.momentum);
-    rule.nesterov = o.nesterov;
-    return rule;
-  }
+  rule.momentum = static_cast<float>(o.momentum);
+  rule.nesterov = o.nesterov;
+  rule.epsilon = static_cast<float>(o.epsilon);
+  if (rule.kind != UpdateKind::kAdam) return rule;
   rule.rate = static_cast<float>(pace.learning_rate / (1 - to_the_power(o.beta1, pace.step)));
   rule.root = static_cast<float>(std::sqrt(1 - to_the_power(o.beta2, pace.step)));
   rule.beta1 = static_cast<float>(o.beta1);
   rule.one_less_beta1 = static_cast<float>(1 - o.beta1);
   rule.beta2 = static_cast<float>(o.beta2);
   rule.one_less_beta2 = static_cast<float>(1 - o.beta2);
-  rule.epsilon = static_cast<float>(o.epsilon);
   return rule;
 }
 

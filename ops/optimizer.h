@@ -3,10 +3,11 @@
 // As PyTorch defines them (torch.optim, dampening 0): w the parameter, g its gradient, r the
 // learning rate, t the step's number from 1:
 //
-//   sgd    g += decay * w;  v = momentum * v + g;  w -= r * v; Nesterov: r * (g + momentum * v)
-//   adam   g += decay * w;  m = b1 * m + (1 - b1) * g;  v = b2 * v + (1 - b2) * g * g
-//          w -= r / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + epsilon)
-//   adamw  as adam, but w *= 1 - r * decay instead of adding to g
+//   sgd      g += decay * w;  v = momentum * v + g;  w -= r * v; Nesterov: r * (g + momentum * v)
+//   adagrad  g += decay * w;  s += g * g;  w -= r * g / (sqrt(s) + epsilon)
+//   adam     g += decay * w;  m = b1 * m + (1 - b1) * g;  v = b2 * v + (1 - b2) * g * g
+//            w -= r / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + epsilon)
+//   adamw    as adam, but w *= 1 - r * decay instead of adding to g
 //
 // With a most norm, g is multiplied before by what makes the norm of all gradients together at most
 // that. Arithmetic is float32: every number above that follows from options and step is rounded to
@@ -24,13 +25,13 @@
 namespace kerf::ops {
 
 struct OptimizerOptions {
-  std::string name = "sgd";  // or "adam", "adamw"
+  std::string name = "sgd";  // or "adagrad", "adam", "adamw"
   double learning_rate = 0.02;
   double momentum = 0.0;  // this and the next: of sgd
   bool nesterov = false;
-  double beta1 = 0.9;  // these three: of adam and adamw
+  double beta1 = 0.9;  // this and the next: of adam and adamw
   double beta2 = 0.999;
-  double epsilon = 1e-8;
+  double epsilon = 1e-8;  // of all but sgd; PyTorch gives adagrad 1e-10
   double weight_decay = 0.0;
   // Parameters that do not decay: patterns of names (name_pattern.h).
   std::vector<std::string> no_decay = {};
@@ -49,20 +50,28 @@ struct Pace {
   int64_t step = 1;  // from 1
 };
 
+// What there is a kernel for: sgd without momentum and with it; adamw is adam's.
+enum class UpdateKind : uint8_t { kSgd, kMomentum, kAdagrad, kAdam };
+
+// State tensors of the parameter's shape, zero at first.
+constexpr int states_of(UpdateKind kind) {
+  return kind == UpdateKind::kSgd ? 0 : kind == UpdateKind::kAdam ? 2 : 1;
+}
+
 // What a kernel for an update is told.
 struct UpdateRule {
-  int states = 0;      // 0 or 1: sgd; 2: adam and adamw
+  UpdateKind kind = UpdateKind::kSgd;
   float rate = 0;      // adam's: with its correction
   float decay = 0;     // times the parameter, added to the gradient
   float kept = 1;      // times the parameter, before anything is taken off
-  float momentum = 0;  // sgd
+  float epsilon = 0;   // adagrad and adam
+  float momentum = 0;  // sgd, as the next
   bool nesterov = false;
-  float beta1 = 0;  // adam, to the end
+  float beta1 = 0;  // adam, to `root`
   float one_less_beta1 = 0;
   float beta2 = 0;
   float one_less_beta2 = 0;
   float root = 1;  // what the square root is divided by
-  float epsilon = 0;
   double most_norm = 0;
 };
 
@@ -82,14 +91,15 @@ class Optimizer {
   // Throws Error{kUsage} on an unknown name, or a number that makes no sense.
   explicit Optimizer(OptimizerOptions options);
 
-  // State tensors of the parameter's shape, zero at first: 0 for SGD, 1 with momentum, 2 for Adam.
-  int states() const;
+  int states() const { return states_of(kind()); }
   // Whether the parameter of this name decays, if any does.
   bool decays(const std::string& parameter) const;
   UpdateRule rule(const Pace& pace, bool decays) const;
   const OptimizerOptions& options() const { return options_; }
 
  private:
+  UpdateKind kind() const;
+
   OptimizerOptions options_;
 };
 

@@ -12,9 +12,20 @@ namespace kerf::apps {
 
 namespace {
 
+// What is taken where nothing is given: PyTorch's, but for sgd's rate, which it has none of.
 constexpr double kRateOfSgd = 0.02;
+constexpr double kRateOfAdagrad = 0.01;
 constexpr double kRateOfAdam = 0.001;
+constexpr double kEpsilonOfAdagrad = 1e-10;
+constexpr double kEpsilonOfAdam = 1e-8;
 constexpr double kDecayOfAdamw = 0.01;
+
+double default_rate(const std::string& optimizer) {
+  if (optimizer == "sgd") return kRateOfSgd;
+  return optimizer == "adagrad" ? kRateOfAdagrad : kRateOfAdam;
+}
+
+bool is_adam(const std::string& optimizer) { return optimizer == "adam" || optimizer == "adamw"; }
 
 // Whether the optimizer takes the options; its refusal becomes the flag's.
 void check_options(const ops::OptimizerOptions& options, const char* flag) {
@@ -37,22 +48,21 @@ void check_fits_one(const partitioner::Model& model, const std::string& pattern)
 }  // namespace
 
 void LearningFlags::apply(const Planned& planned, schedmp::TrainingOptions& options) const {
-  const bool adam = planned.optimizer != "sgd";
   ops::OptimizerOptions o;
   o.name = planned.optimizer;
   o.momentum = planned.momentum;
-  o.learning_rate = rate.value_or(adam ? kRateOfAdam : kRateOfSgd);
+  o.learning_rate = rate.value_or(default_rate(o.name));
   check_options(o, "--lr");
   o.nesterov = nesterov;
   check_options(o, "--nesterov");
-  for (const auto& [value, flag] :
-       {std::pair(beta1, "--beta1"), {beta2, "--beta2"}, {epsilon, "--eps"}})
-    require(!value || adam, flag, "it is of adam and adamw; sgd has --momentum");
+  for (const auto& [value, flag] : {std::pair(beta1, "--beta1"), {beta2, "--beta2"}})
+    require(!value || is_adam(o.name), flag, "it is of adam and adamw, not of " + o.name);
+  require(!epsilon || o.name != "sgd", "--eps", "it is of adagrad, adam and adamw, not of sgd");
   o.beta1 = beta1.value_or(o.beta1);
   check_options(o, "--beta1");
   o.beta2 = beta2.value_or(o.beta2);
   check_options(o, "--beta2");
-  o.epsilon = epsilon.value_or(o.epsilon);
+  o.epsilon = epsilon.value_or(o.name == "adagrad" ? kEpsilonOfAdagrad : kEpsilonOfAdam);
   check_options(o, "--eps");
   o.weight_decay = weight_decay.value_or(o.name == "adamw" ? kDecayOfAdamw : 0);
   check_options(o, "--weight-decay");
@@ -76,7 +86,8 @@ std::string optimizer_text(const schedmp::TrainingOptions& options) {
   if (options.rates.kind != schedmp::RateSchedule::Kind::kConstant)
     text += " by " + to_string(options.rates);
   if (options.rates.warm_up > 0) text += format(", warm-up {}", options.rates.warm_up);
-  if (o.name != "sgd") text += format(", betas {} and {}, epsilon {}", o.beta1, o.beta2, o.epsilon);
+  if (is_adam(o.name)) text += format(", betas {} and {}", o.beta1, o.beta2);
+  if (o.name != "sgd") text += format(", epsilon {}", o.epsilon);
   if (o.momentum > 0) text += format(", {}momentum {}", o.nesterov ? "Nesterov " : "", o.momentum);
   if (o.weight_decay > 0) text += format(", weight decay {}", o.weight_decay);
   if (!o.no_decay.empty()) text += format(" but for {}", fmt::join(o.no_decay, ", "));
@@ -87,17 +98,21 @@ std::string optimizer_text(const schedmp::TrainingOptions& options) {
 void add_learning_flags(CLI::App& command, LearningFlags& flags) {
   command
       .add_option("--lr", flags.rate,
-                  format("Learning rate (default {} of sgd, {} of adam and adamw)", kRateOfSgd,
-                         kRateOfAdam))
+                  format("Learning rate (default {} of sgd, {} of adagrad, {} of adam and adamw)",
+                         kRateOfSgd, kRateOfAdagrad, kRateOfAdam))
       ->type_name("RATE");
   command.add_flag("--nesterov", flags.nesterov, "sgd looks ahead by its momentum");
   command.add_option("--beta1", flags.beta1, "Of adam and adamw (default 0.9)")->type_name("B");
   command.add_option("--beta2", flags.beta2, "Of adam and adamw (default 0.999)")->type_name("B");
-  command.add_option("--eps", flags.epsilon, "Of adam and adamw (default 1e-8)")->type_name("E");
+  command
+      .add_option("--eps", flags.epsilon,
+                  format("Of adam and adamw (default {}), and of adagrad (default {})",
+                         kEpsilonOfAdam, kEpsilonOfAdagrad))
+      ->type_name("E");
   command
       .add_option("--weight-decay", flags.weight_decay,
-                  format("Of weights: added to their gradients by sgd and adam (default 0), taken "
-                         "off by adamw (default {})",
+                  format("Of weights: added to their gradients by sgd, adagrad and adam (default "
+                         "0), taken off by adamw (default {})",
                          kDecayOfAdamw))
       ->type_name("D");
   command

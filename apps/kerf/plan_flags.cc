@@ -168,8 +168,8 @@ void add_cut_flags(CLI::App& command, PlanFlags& flags) {
 void add_optimizer_flags(CLI::App& command, PlanFlags& flags) {
   command
       .add_option("--optimizer", flags.optimizer,
-                  "sgd (default, or the plan's), adam or adamw: a state for each parameter with "
-                  "momentum, two for adam and adamw")
+                  "sgd (default, or the plan's), adagrad, adam or adamw: a state for each "
+                  "parameter with momentum and for adagrad, two for adam and adamw")
       ->check(parsed_by([](const std::string& name) { ops::Optimizer({.name = name}); }))
       ->type_name("NAME");
   command

@@ -27,7 +27,7 @@ void check_ranges(const PlanFlags& flags) {
   const double momentum = flags.momentum.value_or(0);
   require(momentum >= 0 && momentum < 1, "--momentum", format("{} is not within [0, 1)", momentum));
   require(momentum == 0 || flags.optimizer.value_or("sgd") == "sgd", "--momentum",
-          format("it is of sgd; {} has --beta1", flags.optimizer.value_or("")));
+          format("it is of sgd, not of {}", flags.optimizer.value_or("")));
   if (flags.memory) require(*flags.memory >= 1, "--memory", "it must be positive");
 }
 
@@ -41,7 +41,7 @@ void choose_optimizer(const PlanFlags& flags,
                          ? 0
                          : flags.momentum.value_or(kept.value_or(stateless ? 0 : kDefaultMomentum));
   require(planned.optimizer == "sgd" || flags.momentum.value_or(0) == 0, "--momentum",
-          format("it is of sgd; {} has --beta1", planned.optimizer));
+          format("it is of sgd, not of {}", planned.optimizer));
 }
 
 int states_of(const Planned& planned) {

@@ -111,8 +111,8 @@ class CpuWorkbench final : public Workbench {
 void CpuWorkbench::update(const UpdateRule& rule, const TensorView& parameter,
                           const TensorView& gradient, std::span<const TensorView> states,
                           const StepSays& step) {
-  KERF_CHECK(std::ssize(states) == rule.states && rule.states <= 2, "{} states instead of {}",
-             states.size(), rule.states);
+  KERF_CHECK(std::ssize(states) == states_of(rule.kind), "{} states instead of {}", states.size(),
+             states_of(rule.kind));
   const TensorView first = states.empty() ? TensorView{} : states[0];
   const TensorView second = states.size() < 2 ? TensorView{} : states[1];
   launch(
@@ -123,7 +123,7 @@ void CpuWorkbench::update(const UpdateRule& rule, const TensorView& parameter,
         if (*stop != 0) return;
         const TensorView moved[] = {at(first, m), at(second, v)};
         ops::update(rule, clip_scale(rule.most_norm, *norm), at(parameter, w), at(gradient, g),
-                    {moved, static_cast<size_t>(rule.states)});
+                    {moved, static_cast<size_t>(states_of(rule.kind))});
       },
       written(parameter), read(gradient), written(first), written(second), condition(step.cause),
       condition(step.squared_norm));

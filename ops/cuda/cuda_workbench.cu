@@ -55,7 +55,7 @@ struct UpdateStep {
   StepSays step;
   UpdateRule rule;
   const float* gradient;
-  float* first;   // velocity or mean; null without
+  float* first;   // velocity, sum of squares or mean; null without
   float* second;  // mean of squares; null without
   float* weight;
 
@@ -71,21 +71,35 @@ struct UpdateStep {
   KERF_DEVICE void operator()(int64_t i) const {
     if (*step.cause != 0) return;
     const float own = own_gradient(i);
-    if (rule.states == 2) {
-      const float mean = rule.beta1 * first[i] + rule.one_less_beta1 * own;
-      const float square = rule.beta2 * second[i] + rule.one_less_beta2 * own * own;
-      first[i] = mean;
-      second[i] = square;
-      const float below = sqrtf(square) / rule.root + rule.epsilon;
-      weight[i] = rule.kept * weight[i] - rule.rate * mean / below;
-      return;
+    switch (rule.kind) {
+      case UpdateKind::kSgd:
+        weight[i] -= rule.rate * own;
+        return;
+      case UpdateKind::kMomentum:
+        return momentum(i, own);
+      case UpdateKind::kAdagrad:
+        return adagrad(i, own);
+      case UpdateKind::kAdam:
+        return adam(i, own);
     }
-    float change = own;
-    if (rule.states == 1) {
-      first[i] = change = rule.momentum * first[i] + own;
-      if (rule.nesterov) change = own + rule.momentum * change;
-    }
-    weight[i] -= rule.rate * change;
+  }
+  KERF_DEVICE void momentum(int64_t i, float own) const {
+    const float velocity = rule.momentum * first[i] + own;
+    first[i] = velocity;
+    weight[i] -= rule.rate * (rule.nesterov ? own + rule.momentum * velocity : velocity);
+  }
+  KERF_DEVICE void adagrad(int64_t i, float own) const {
+    const float squares = first[i] + own * own;
+    first[i] = squares;
+    weight[i] -= rule.rate * own / (sqrtf(squares) + rule.epsilon);
+  }
+  KERF_DEVICE void adam(int64_t i, float own) const {
+    const float mean = rule.beta1 * first[i] + rule.one_less_beta1 * own;
+    const float square = rule.beta2 * second[i] + rule.one_less_beta2 * own * own;
+    first[i] = mean;
+    second[i] = square;
+    const float below = sqrtf(square) / rule.root + rule.epsilon;
+    weight[i] = rule.kept * weight[i] - rule.rate * mean / below;
   }
 };
 
@@ -249,8 +263,8 @@ void CudaWorkbench::unpack_add(const Selection& selection, const std::byte* dens
 void CudaWorkbench::update(const UpdateRule& rule, const TensorView& parameter,
                            const TensorView& gradient, std::span<const TensorView> states,
                            const StepSays& step) {
-  KERF_CHECK(std::ssize(states) == rule.states && rule.states <= 2, "{} states instead of {}",
-             states.size(), rule.states);
+  KERF_CHECK(std::ssize(states) == states_of(rule.kind), "{} states instead of {}", states.size(),
+             states_of(rule.kind));
   use();
   for_each(queue_, parameter.elements(),
            UpdateStep{step, rule, gradient.f32(), states.empty() ? nullptr : states[0].f32(),

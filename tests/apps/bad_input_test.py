@@ -276,10 +276,13 @@ class Requests(KerfTest):
                 self.assert_one_error(answer, flag[0])
         self.assert_one_error(run("train", "--lr", "nan"), "--lr: the learning rate is nan")
         self.assert_one_error(run("train", "--momentum", 1), "--momentum: 1 is not within [0, 1)")
-        self.assert_one_error(run("train", "--optimizer", "adamant"), "--optimizer: ", '"adamant"', "sgd, adam and adamw")
-        adam = ("--optimizer", "adam")
+        self.assert_one_error(run("train", "--optimizer", "adamant"), "--optimizer: ", '"adamant"', "sgd, adagrad, adam and adamw")
+        adagrad, adam = ("--optimizer", "adagrad"), ("--optimizer", "adam")
         for flags, where, what in (
-                ((*adam, "--momentum", 0.5), "--momentum", "adam has --beta1"), (("--beta1", 0.5), "--beta1", "sgd has --momentum"),
+                ((*adam, "--momentum", 0.5), "--momentum", "not of adam"), (("--beta1", 0.5), "--beta1", "not of sgd"),
+                ((*adagrad, "--momentum", 0.5), "--momentum", "not of adagrad"), ((*adagrad, "--beta1", 0.5), "--beta1", "not of adagrad"),
+                ((*adagrad, "--eps", 0), "--eps", "positive"), ((*adagrad, "--eps", "nan"), "--eps", "positive"), (("--eps", 1e-9), "--eps", "not of sgd"),
+                ((*adagrad, "--nesterov"), "--nesterov", "not of adagrad"),
                 ((*adam, "--beta2", 1), "--beta2", "less than 1"), ((*adam, "--eps", 0), "--eps", "positive"),
                 (("--nesterov", "--momentum", 0), "--nesterov", "above 0"), (("--weight-decay", -1), "--weight-decay", "at least 0"),
                 (("--no-decay", "*.bias"), "--no-decay", "nothing decays"),

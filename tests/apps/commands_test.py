@@ -197,18 +197,21 @@ class Plan(KerfTest):
     def test_a_plan_is_trained_with_the_optimizer_that_it_was_made_for(self):
         flags = (*SYNTHETIC, "--steps", 3, "--no-test", "--transport", "inproc", "--json")
         plan = self.folder / "plan.json"
-        made = json.loads(run("plan", "mlp", "--workers", 2, "--optimizer", "adam", "--out", plan, "--json").stdout)
         plain = json.loads(run("plan", "mlp", "--workers", 2, "--momentum", 0, "--json").stdout)
-        for adam, sgd in zip(made["workers"], plain["workers"], strict=True):
-            self.assertGreater(adam["peak_bytes"], sgd["peak_bytes"])
-        request = json.loads(plan.read_text())["request"]
-        self.assertEqual((request["optimizer"], request["optimizer_states"]), ("adam", 2))
-        by_plan = json.loads(run("train", *flags, "--plan", plan, "--out", self.folder / "a").stdout)
-        by_flag = json.loads(run("train", "mlp", *flags, "--workers", 2, "--optimizer", "adam", "--out", self.folder / "b").stdout)
-        self.assertEqual(by_plan["losses"], by_flag["losses"])
-        self.assertEqual(by_plan["optimizer"], "adam, rate 0.001, betas 0.9 and 0.999, epsilon 1e-08")
-        for worker in by_plan["workers"]:
-            self.assertEqual(worker["peak_bytes"], worker["proved_bytes"])
+        for optimizer, states, told in (("adagrad", 1, "adagrad, rate 0.01, epsilon 1e-10"),
+                                        ("adam", 2, "adam, rate 0.001, betas 0.9 and 0.999, epsilon 1e-08")):
+            given = ("--workers", 2, "--optimizer", optimizer, "--momentum", 0)  # which is of sgd: the plan keeps none
+            made = json.loads(run("plan", "mlp", *given, "--out", plan, "--json").stdout)
+            for with_states, sgd in zip(made["workers"], plain["workers"], strict=True):
+                self.assertGreater(with_states["peak_bytes"], sgd["peak_bytes"])
+            request = json.loads(plan.read_text())["request"]
+            self.assertEqual((request["optimizer"], request["optimizer_states"]), (optimizer, states))
+            by_plan = json.loads(run("train", *flags, "--plan", plan, "--out", self.folder / f"{optimizer} planned").stdout)
+            by_flag = json.loads(run("train", "mlp", *flags, *given, "--out", self.folder / optimizer).stdout)
+            self.assertEqual(by_plan["losses"], by_flag["losses"])
+            self.assertEqual(by_plan["optimizer"], told)
+            for worker in by_plan["workers"]:
+                self.assertEqual(worker["peak_bytes"], worker["proved_bytes"])
         again = run("train", *flags, "--plan", plan, "--optimizer", "sgd", "--out", self.folder / "c")
         self.assertIn("--momentum 0.9 takes less optimizer state than the plan was made for", again.stderr)
         self.assertIn("Nesterov momentum 0.9", json.loads(run("train", "mlp", *flags, "--nesterov", "--out", self.folder / "d").stdout)

@@ -166,6 +166,11 @@ class TorchAgreement(KerfTest):
                      flags=("--lr", LR, "--momentum", 0.8, "--nesterov", "--weight-decay", 0.01, "--lr-schedule", "step:20:0.5"),
                      rate=lambda step: LR * 0.5 ** (step // 20))
 
+    def test_adagrad(self):
+        module = Mlp([784, 64, 10])
+        self.compare(module, "mlp", "--sizes", "784-64-10", optimizer=torch.optim.Adagrad(module.parameters(), weight_decay=0.001),
+                     flags=("--optimizer", "adagrad", "--weight-decay", 0.001), rate=lambda step: 0.01)
+
     def test_adam(self):
         module = Mlp([784, 64, 10])
         self.compare(module, "mlp", "--sizes", "784-64-10",

@@ -131,6 +131,7 @@ std::vector<OptimizerOptions> optimizers_of_all_kinds() {
           {.momentum = 0.9},
           {.momentum = 0.9, .nesterov = true, .weight_decay = 0.1},
           {.weight_decay = 0.1, .most_norm = 0.5},
+          {.name = "adagrad", .weight_decay = 0.1, .most_norm = 2},
           {.name = "adam", .weight_decay = 0.1},
           {.name = "adamw", .weight_decay = 0.1, .most_norm = 2}};
 }
@@ -146,9 +147,10 @@ TEST_F(OnCuda, UpdatesToTheBitsOfTheCpuUnlessTheStepSaysNo) {
         };
         const runtime::Buffer weight = bench->filled(random_floats(33, 1));
         const runtime::Buffer gradient = bench->filled(random_floats(33, 2));
-        const runtime::Buffer first = bench->filled(random_floats(33, 3));
         std::vector<float> squares = random_floats(33, 4);
         for (float& each : squares) each *= each;
+        const bool adagrad = options.name == "adagrad";
+        const runtime::Buffer first = bench->filled(adagrad ? squares : random_floats(33, 3));
         const runtime::Buffer second = bench->filled(squares);
         const runtime::Buffer step = bench->filled(std::vector{cause, 9.0});
         const auto* entries = reinterpret_cast<const double*>(step.data());

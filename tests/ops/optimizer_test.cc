@@ -81,6 +81,47 @@ TEST(Optimizer, SgdIsExact) {
       }
 }
 
+TEST(Optimizer, AdagradIsExact) {
+  for (const double decay : {0.0, 0.03}) {
+    const Optimizer optimizer({.name = "adagrad", .epsilon = 1e-3, .weight_decay = decay});
+    EXPECT_EQ(optimizer.states(), 1);
+    for (const size_t count : kCounts) {
+      Step step = draw(count);
+      step.v = step.s;  // a sum of squares is no less than 0
+      const Step before = step;
+      update_at(optimizer, {0.01, 3}, 0.5F, step);
+      for (size_t i = 0; i < count; ++i) {
+        volatile float own = 0.5F * before.g[i];
+        const volatile float decayed = static_cast<float>(decay) * before.w[i];
+        own = own + decayed;
+        const volatile float square = own * own;
+        const volatile float squares = before.v[i] + square;
+        ASSERT_EQ(step.v[i], squares);
+        const volatile float root = std::sqrt(static_cast<float>(squares));
+        const volatile float below = root + 1e-3F;
+        const volatile float above = 0.01F * own;
+        const volatile float taken = above / below;
+        ASSERT_EQ(step.w[i], before.w[i] - taken) << i;
+        ASSERT_EQ(step.g[i], before.g[i]);
+      }
+    }
+  }
+}
+
+// From no state, each element goes the learning rate against its gradient's sign, and by a zero
+// gradient nowhere.
+TEST(Optimizer, FirstAdagradStepIsOfSigns) {
+  Step step = draw(100);
+  std::fill(step.v.begin(), step.v.end(), 0.0F);
+  step.g[3] = 0;
+  const Step before = step;
+  update_at(Optimizer({.name = "adagrad", .epsilon = 1e-10}), {0.25, 1}, 1, step);
+  for (size_t i = 0; i < step.w.size(); ++i) {
+    const float sign = i == 3 ? 0.0F : before.g[i] > 0 ? 1.0F : -1.0F;
+    EXPECT_NEAR(step.w[i], before.w[i] - 0.25F * sign, 1e-6) << i;
+  }
+}
+
 TEST(Optimizer, AdamIsExact) {
   for (const std::string name : {"adam", "adamw"}) {
     const Optimizer optimizer({.name = name, .weight_decay = 0.1});
@@ -172,7 +213,7 @@ TEST(Optimizer, DoesWhatPyTorchDoes) {
       ++compared;
     }
   }
-  EXPECT_EQ(compared, 45);
+  EXPECT_EQ(compared, 55);
 }
 
 TEST(Optimizer, ClipsNormsThatAreTooLargeAndNoOthers) {
@@ -203,28 +244,29 @@ constexpr bool kUnderThreadSanitizer = false;
 TEST(Optimizer, IsTheSameOnAnyNumberOfThreadsAndInAnyShares) {
   if (kUnderThreadSanitizer) GTEST_SKIP() << "OpenMP's barriers are unknown to ThreadSanitizer";
   const int before = omp_get_max_threads();
-  for (const std::string name : {"sgd", "adam"}) {
+  for (const std::string name : {"sgd", "adagrad", "adam"}) {
     const Optimizer optimizer({.name = name, .momentum = name == "sgd" ? 0.9 : 0});
     const Pace pace{0.02, 7};
     omp_set_num_threads(1);
-    Step whole = draw(200001);
+    Step drawn = draw(200001);
+    if (name == "adagrad") drawn.v = drawn.s;
+    Step whole = drawn;
     update_at(optimizer, pace, 1, whole);
     omp_set_num_threads(3);
-    Step threads = draw(200001);
+    Step threads = drawn;
     update_at(optimizer, pace, 1, threads);
     omp_set_num_threads(before);
     EXPECT_EQ(threads.w, whole.w);
     EXPECT_EQ(threads.v, whole.v);
     EXPECT_EQ(threads.s, whole.s);
 
-    const Step all = draw(200001);
     std::vector<float> joined;
-    for (size_t begin = 0; begin < all.w.size(); begin += 66667) {
+    for (size_t begin = 0; begin < drawn.w.size(); begin += 66667) {
       const auto cut = [&](const std::vector<float>& values) {
         return std::vector<float>(values.begin() + static_cast<ptrdiff_t>(begin),
                                   values.begin() + static_cast<ptrdiff_t>(begin + 66667));
       };
-      Step share{cut(all.w), cut(all.g), cut(all.v), cut(all.s)};
+      Step share{cut(drawn.w), cut(drawn.g), cut(drawn.v), cut(drawn.s)};
       update_at(optimizer, pace, 1, share);
       joined.insert(joined.end(), share.w.begin(), share.w.end());
     }
@@ -252,13 +294,18 @@ TEST(Optimizer, RefusesOptionsThatMakeNoSense) {
   for (const double size : {-0.1, kInfinity, kNan}) {
     EXPECT_TRUE(refused({.weight_decay = size})) << size;
     EXPECT_TRUE(refused({.most_norm = size})) << size;
-    EXPECT_TRUE(refused({.name = "adam", .epsilon = size})) << size;
+    for (const std::string name : {"adagrad", "adam"})
+      EXPECT_TRUE(refused({.name = name, .epsilon = size})) << name << size;
   }
   EXPECT_TRUE(refused({.name = "adamant"}));
   EXPECT_TRUE(refused({.nesterov = true}));
-  EXPECT_TRUE(refused({.name = "adam", .momentum = 0.5}));
-  EXPECT_TRUE(refused({.name = "adam", .epsilon = 0}));
-  EXPECT_FALSE(refused({.name = "adamw"}));
+  for (const std::string name : {"adagrad", "adam"}) {
+    EXPECT_TRUE(refused({.name = name, .momentum = 0.5}));
+    EXPECT_TRUE(refused({.name = name, .nesterov = true}));
+    EXPECT_TRUE(refused({.name = name, .epsilon = 0}));
+    EXPECT_TRUE(refused({.name = name, .epsilon = 1e-60}));  // as a float, 0
+  }
+  for (const std::string name : {"adagrad", "adamw"}) EXPECT_FALSE(refused({.name = name}));
 }
 
 TEST(Optimizer, RefusesTensorsThatDoNotMatch) {

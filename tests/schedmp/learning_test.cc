@@ -31,6 +31,8 @@ std::vector<Way> ways() {
   return {{"nesterov",
            {.momentum = 0.9, .nesterov = true, .weight_decay = 0.01, .most_norm = 0.5},
            "step:3:0.5"},
+          {"adagrad",
+           {.name = "adagrad", .learning_rate = 0.05, .epsilon = 1e-10, .weight_decay = 0.01}},
           {"adam", {.name = "adam", .learning_rate = 0.01, .weight_decay = 0.01}},
           {"adamw",
            {.name = "adamw",

@@ -23,6 +23,8 @@ def case(name, kind, lr=0.1, momentum=0.0, nesterov=False, betas=(0.9, 0.999), e
     weight = torch.nn.Parameter(start.clone())
     if kind == "sgd":
         optimizer = torch.optim.SGD([weight], lr=lr, momentum=momentum, nesterov=nesterov, weight_decay=decay)
+    elif kind == "adagrad":
+        optimizer = torch.optim.Adagrad([weight], lr=lr, eps=eps, weight_decay=decay)
     else:
         classes = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
         optimizer = classes[kind]([weight], lr=lr, betas=betas, eps=eps, weight_decay=decay)
@@ -50,3 +52,5 @@ case("adam", "adam", lr=0.01)
 case("adam_decay", "adam", lr=0.01, betas=(0.8, 0.95), eps=1e-4, decay=0.1)
 case("adamw", "adamw", lr=0.01, decay=0.01)
 case("adamw_clip", "adamw", lr=0.05, decay=0.2, clip=0.5)
+case("adagrad", "adagrad", lr=0.1, eps=1e-10)
+case("adagrad_decay_clip", "adagrad", lr=0.2, eps=1e-2, decay=0.1, clip=0.5)
