@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "ops/simd/lanes.h"
 #include "ops/simd/simd.h"
 
 namespace kerf::ops {
@@ -47,21 +48,8 @@ void check_rows(const TensorView& scores, const TensorView& of_rows, DType dtype
              to_string(of_rows.dtype), to_string(of_rows.shape));
 }
 
-// Sixteen interleaved partial sums, as in simd/lanes.h.
 KERF_CLONES double sum_of_squares(const float* x, int64_t count) {
-  constexpr int64_t kLanes = 16;
-  double sums[kLanes] = {};
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes)
-#pragma omp simd
-    for (int64_t lane = 0; lane < kLanes; ++lane) {
-      const double entry = x[i + lane];
-      sums[lane] += entry * entry;
-    }
-  for (int64_t lane = 0; i < count; ++i, ++lane) sums[lane] += double{x[i]} * x[i];
-  for (int64_t width = kLanes / 2; width > 0; width /= 2)
-    for (int64_t lane = 0; lane < width; ++lane) sums[lane] += sums[lane + width];
-  return sums[0];
+  return simd::sum_in_lanes<double>(count, [=](int64_t i) { return double{x[i]} * double{x[i]}; });
 }
 
 }  // namespace

@@ -14,9 +14,9 @@ namespace kerf::ops::simd {
 inline constexpr int64_t kLanes = 16;
 
 // The sum of term(i) for i in [0, count).
-template <class Term>
-[[gnu::always_inline]] inline float sum_in_lanes(int64_t count, const Term& term) {
-  float sums[kLanes] = {};
+template <class Sum = float, class Term>
+[[gnu::always_inline]] inline Sum sum_in_lanes(int64_t count, const Term& term) {
+  Sum sums[kLanes] = {};
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes)
 #pragma omp simd
