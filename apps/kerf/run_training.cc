@@ -47,6 +47,7 @@ std::vector<RunRecord::Worker> workers_of(const Planned& planned, const Outcome&
   std::vector<RunRecord::Worker> workers;
   for (const auto& figures : outcome.training->workers()) {
     const auto at = static_cast<size_t>(figures.worker);
+    const size_t in_plan = at % planned.plan.workers.size();
     const runtime::WorkerInfo& info = outcome.driven.crew[at];
     workers.push_back(
         {.worker = figures.worker,
@@ -62,15 +63,27 @@ std::vector<RunRecord::Worker> workers_of(const Planned& planned, const Outcome&
          .peak_bytes = figures.peak_bytes,
          .kernel_bytes = figures.kernel_bytes,
          .proved_bytes = figures.proved_bytes,
-         .predicted_peak_bytes = outcome.training->verdict().peak_bytes[at],
+         .table_bytes = figures.table_bytes,
+         .predicted_peak_bytes = outcome.training->verdict().peak_bytes[in_plan],
          .resident_bytes = has_own_process(outcome.driven.crew, at) ? figures.resident_bytes : -1,
          .data_bytes = figures.data_bytes,
-         .predicted_step_seconds = planned.plan.workers[at].seconds,
+         .predicted_step_seconds = planned.plan.workers[in_plan].seconds,
          .resent = info.resent,
          .dropped = info.dropped,
          .spans_lost = info.spans_lost});
   }
   return workers;
+}
+
+RunRecord::Replicas replicas_of(const Outcome& outcome) {
+  RunRecord::Replicas replicas{.count = outcome.replicas.count,
+                               .consistency = to_string(outcome.replicas.consistency),
+                               .server_groups = outcome.replicas.server_groups,
+                               .push_every = outcome.replicas.pushes_every(),
+                               .fetch_every = outcome.replicas.fetches_every()};
+  for (const schedmp::StepRecord& step : outcome.training->steps())
+    replicas.staleness = std::max(replicas.staleness, step.staleness);
+  return replicas;
 }
 
 std::vector<RunRecord::Route> routes_of(const Planned& planned, const Outcome& outcome) {
@@ -126,8 +139,9 @@ Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedu
   outcome.kind = kind;
   outcome.data = options.dataset;
   outcome.optimizer = optimizer_text(options);
-  outcome.same_bits =
-      !schedule.any_weight_order && schedule.replicas == 1 && !schedule.updates_within();
+  outcome.replicas = options.replicas;
+  outcome.same_bits = !schedule.any_weight_order && schedule.replicas == 1 &&
+                      !schedule.updates_within() && options.replicas.count == 1;
   if (schedule.updates_within())
     for (const schedmp::StageVersions& each : schedmp::versions_of(schedule))
       outcome.staleness.push_back(each.staleness);
@@ -139,9 +153,10 @@ Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedu
   };
   outcome.training = std::make_unique<schedmp::Training>(
       training_factories(), planned.model, planned.plan, schedule, options, observer, data);
-  const auto& peaks = outcome.training->verdict().peak_bytes;
-  check_host_memory(flags, {peaks.begin(), peaks.end()},
-                    "use more --micro-batches, a smaller --batch or a smaller model");
+  std::vector<double> peaks;
+  for (const schedmp::WorkerFigures& each : outcome.training->workers())
+    peaks.push_back(static_cast<double>(each.proved_bytes + each.table_bytes));
+  check_host_memory(flags, peaks, "use more --micro-batches, a smaller --batch or a smaller model");
   if (const int64_t steps = outcome.training->total_steps(); options.rates.warm_up > steps)
     tell_notes({format("the warm-up takes {}, and the run has {}",
                        plural(options.rates.warm_up, "step"), steps)});
@@ -149,7 +164,7 @@ Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedu
   how.epochs = options.epochs;
   progress = std::make_unique<Progress>(std::move(how));
   outcome.driven = drive(*outcome.training, flags,
-                         {.workers = planned.plan.workers_bound(),
+                         {.workers = outcome.training->count_workers(),
                           .programs = program_factories(),
                           .longest_action_seconds = longest_action_seconds(planned.plan)},
                          *progress);
@@ -178,6 +193,7 @@ RunRecord record_of(const Planned& planned, const Outcome& outcome) {
   if (outcome.kind == RunKind::kTrain) record.optimizer = outcome.optimizer;
   if (outcome.kind == RunKind::kTrain) record.same_bits = outcome.same_bits;
   if (outcome.kind == RunKind::kTrain) record.staleness = outcome.staleness;
+  if (outcome.replicas.count > 1) record.replicas = replicas_of(outcome);
   record.labels_per_row = outcome.training->labels_per_row();
   record.label_axes = outcome.training->label_axes();
   record.seconds = outcome.driven.loop.seconds;

@@ -27,7 +27,8 @@ struct Outcome {
   Driven driven;
   double rows_per_second = 0;      // of training, start-up and tests left out; 0: unknown
   double median_step_seconds = 0;  // likewise
-  bool same_bits = true;       // as of every synchronous schedule of one replica whose W goes up
+  bool same_bits = true;  // as of every synchronous schedule of one replica whose W goes up
+  schedmp::ReplicaOptions replicas;
   std::vector<int> staleness;  // by stage, where updates stand within the step; else empty
 };
 

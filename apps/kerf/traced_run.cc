@@ -21,7 +21,7 @@ constexpr int64_t kMostKept = 20'000;  // actions
 std::set<int64_t> full_steps(const Planned& planned, const Outcome& outcome) {
   std::set<int64_t> full;
   for (const schedmp::StepRecord& step : outcome.training->steps())
-    if (step.rows == planned.plan.batch) full.insert(step.step);
+    if (step.rows == planned.plan.batch * outcome.replicas.count) full.insert(step.step);
   return full;
 }
 
@@ -58,11 +58,16 @@ TracedRun::TracedRun(const Planned& planned, const schedmp::Schedule& schedule,
       traces_(traces_of(outcome)) {
   join_lists(traces_);
   draw_messages(traces_);
+  // What is measured is the first replica.
+  const auto first_of_others = traces_.begin() + schedule.workers();
+  const std::vector<runtime::WorkerTrace> others(first_of_others, traces_.end());
+  traces_.erase(first_of_others, traces_.end());
   const auto steps = whole_steps(traces_, shown_, full_steps(planned, outcome));
   if (steps.empty())
     why_not_ = why_no_step(outcome, steps_, traces_);
   else
     measure(planned, outcome, steps);
+  traces_.insert(traces_.end(), others.begin(), others.end());
 }
 
 // `steps` are of the spans that are there; what is drawn over them comes last.

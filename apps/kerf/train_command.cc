@@ -12,6 +12,7 @@
 #include "apps/kerf/commands.h"
 #include "apps/kerf/learning_flags.h"
 #include "apps/kerf/plan_schedule.h"
+#include "apps/kerf/replica_flags.h"
 #include "apps/kerf/run_flags.h"
 #include "apps/kerf/run_folder.h"
 #include "apps/kerf/run_training.h"
@@ -38,6 +39,7 @@ struct TrainCommand {
   PlanFlags plan_flags;
   CrewFlags crew_flags;
   LearningFlags learning;
+  ReplicaFlags replica_flags;
   schedmp::TrainingOptions flags;  // what the parser fills in of it
   std::string data_name = "fashion-mnist";
   std::string plan_file;
@@ -71,7 +73,8 @@ void TrainCommand::check() const {
 // Steps or epochs, where both are given; a default is no limit beside --steps.
 void TrainCommand::end_with_the_earlier(int64_t rows, schedmp::TrainingOptions& options) const {
   if (!steps) return;
-  const int64_t per_epoch = (rows + options.batch - 1) / options.batch;
+  const int64_t batch = options.batch * options.replicas.count;
+  const int64_t per_epoch = (rows + batch - 1) / batch;
   if (plan_flags.command->get_option("--epochs")->count() > 0)
     options.steps = std::min(*steps, per_epoch * flags.epochs);
   options.epochs = epochs_of(options.steps, per_epoch);
@@ -90,6 +93,7 @@ schedmp::TrainingOptions TrainCommand::options(const Planned& planned) const {
   options.seed = flags.seed;
   learning.apply(planned, options);
   options.trace_steps = flags.trace_steps;
+  options.replicas = flags.replicas;
   return options;
 }
 
@@ -105,6 +109,7 @@ void keep_profile(const RunFolder& folder, const Planned& planned, const Outcome
 int TrainCommand::run() {
   check();
   plan_flags.run_on(crew_flags);
+  flags.replicas = replica_flags.applied_to(plan_flags, plan_file);
   Planned planned = planned_by(plan_flags, plan_file);
   crew_flags.threads = planned.setting.threads;
   if (planned.more_states != 0)
@@ -118,8 +123,9 @@ int TrainCommand::run() {
   note_drains(found);
   schedmp::TrainingOptions options = this->options(planned);
   const schedmp::OpenSplits data = open_data(RunKind::kTrain, planned, options);
-  require(costs.empty() || data.train->rows() >= options.batch, "--save-costs",
-          format("no step would have the {} of --batch: the data has {}", options.batch,
+  const int64_t rows_of_step = options.batch * options.replicas.count;
+  require(costs.empty() || data.train->rows() >= rows_of_step, "--save-costs",
+          format("no step would have the {} of --batch: the data has {}", rows_of_step,
                  plural(data.train->rows(), "row")));
   end_with_the_earlier(data.train->rows(), options);
 
@@ -166,6 +172,7 @@ void add_flags(CLI::App& command, TrainCommand& state) {
   add_seed_flag(command, options.seed, "Of initial weights and data order");
   add_optimizer_flags(command, state.plan_flags);
   add_learning_flags(command, state.learning);
+  add_replica_flags(command, state.replica_flags);
   add_plan_file_flag(command, state.plan_file);
   add_weights_flag(command, options.weights, "Start from these weights");
   command.add_flag("--no-shuffle", state.no_shuffle, "Take the rows in the file's order");
@@ -202,6 +209,7 @@ void add_train_command(CLI::App& app, Chosen& chosen) {
       "  kerf train lenet5 --workers 3 --optimizer adamw --lr-schedule cosine --early-stop 2\n"
       "  kerf train mlp --sizes 784-512-10 --cut feature --workers 2 --schedule gpipe --steps 100\n"
       "  kerf train lenet5 --workers 2 --way 'conv*=batch' --way 'fc*=feature'\n"
+      "  kerf train lenet5 --replicas 2 --workers 2 --consistency ssp:3\n"
       "  kerf train lenet5 --place places.txt --workers 3   lines as: conv* 0\n"
       "  kerf train lenet5 --workers 2 --listen tcp://127.0.0.1:5555   then, twice:\n"
       "      kerf worker --connect tcp://127.0.0.1:5555");

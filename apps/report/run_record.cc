@@ -64,6 +64,20 @@ std::string traffic_text(const RunRecord& record, bool colour) {
                                : painted("DIFFERENT", Ink::kRed, colour));
 }
 
+std::string replicas_text(const RunRecord& record) {
+  if (!record.replicas) return {};
+  const RunRecord::Replicas& of = *record.replicas;
+  std::string text = format("{} replicas, {}", of.count, of.consistency);
+  if (of.server_groups > 1) text += format(", {} server groups", of.server_groups);
+  if (of.consistency == "async" && (of.push_every > 1 || of.fetch_every > 1))
+    text += format(", pushed every {} and fetched every {}", plural(of.push_every, "step"),
+                   plural(of.fetch_every, "step"));
+  if (of.staleness > 0)
+    text +=
+        format(": weights lacked the last {} of a replica at most", plural(of.staleness, "step"));
+  return text + "\n";
+}
+
 // What went wrong without harm; nothing where nothing did.
 std::string losses_text(const RunRecord& record) {
   int64_t resent = 0, dropped = 0, spans = 0;
@@ -72,13 +86,13 @@ std::string losses_text(const RunRecord& record) {
     dropped += worker.dropped;
     spans += worker.spans_lost;
   }
-  std::string text;
+  std::string text = replicas_text(record);
   if (!record.staleness.empty())
     text += format(
         "weights were updated within each step: a gradient is late by, by stage: {} updates at "
         "most\n",
         fmt::join(record.staleness, " "));
-  else if (!record.same_bits.value_or(true))
+  else if (!record.same_bits.value_or(true) && !record.replicas)
     text +=
         "gradients were added up in an order of this schedule's own: other last bits than those of "
         "other schedules\n";

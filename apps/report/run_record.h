@@ -61,6 +61,7 @@ struct RunRecord {
     int64_t peak_bytes = 0;            // of tensors, as measured
     int64_t kernel_bytes = 0;          // beside it: what kernels of GPUs hold
     int64_t proved_bytes = -1;         // likewise, as proved before the run
+    int64_t table_bytes = 0;           // beside that: of weights that replicas share
     int64_t predicted_peak_bytes = 0;  // an upper bound of both
     // Of the process's physical memory, more than when it began, but for rows of data; and those.
     // -1: unknown, as where workers share a process.
@@ -85,6 +86,15 @@ struct RunRecord {
   struct Skipped {
     int64_t step = 0;   // from 0
     std::string cause;  // what was not finite
+  };
+  // Several plans that trained at once; routes are of one, and count what all sent.
+  struct Replicas {
+    int count = 1;
+    std::string consistency;  // as --consistency has it
+    int server_groups = 1;
+    int64_t push_every = 1;  // steps
+    int64_t fetch_every = 1;
+    int64_t staleness = 0;  // clocks that fetched weights lacked at most
   };
   // Messages between scheduler and workers.
   struct Control {
@@ -111,6 +121,7 @@ struct RunRecord {
   // Of a training that updates weights within its steps: by stage, how many updates late a gradient
   // comes at most. Else empty.
   std::vector<int> staleness;
+  std::optional<Replicas> replicas = std::nullopt;  // where there is more than one
   // Of a schedule that goes on for ever: why its pipeline drains at each step's end nevertheless.
   std::optional<std::string> drains = std::nullopt;
   double seconds = 0;
@@ -143,7 +154,8 @@ struct RunRecord {
   bool equal() const;  // route by route
   // Whether it is known, and more than what was proved with the allowance.
   bool holds_too_much(const Worker& worker) const {
-    return worker.resident_bytes > worker.proved_bytes + process_allowance_bytes;
+    return worker.resident_bytes >
+           worker.proved_bytes + worker.table_bytes + process_allowance_bytes;
   }
 };
 
@@ -189,6 +201,7 @@ void fields(Fields& f, RunRecord::Worker& worker) {
   f("peak_bytes", worker.peak_bytes);
   f.newer("kernel_bytes", worker.kernel_bytes);
   f.newer("proved_bytes", worker.proved_bytes);
+  f.newer("table_bytes", worker.table_bytes);
   f("predicted_peak_bytes", worker.predicted_peak_bytes);
   f.newer("resident_bytes", worker.resident_bytes);
   f.newer("data_bytes", worker.data_bytes);
@@ -214,6 +227,16 @@ template <class Fields>
 void fields(Fields& f, RunRecord::Skipped& skipped) {
   f("step", skipped.step);
   f("cause", skipped.cause);
+}
+
+template <class Fields>
+void fields(Fields& f, RunRecord::Replicas& replicas) {
+  f("count", replicas.count);
+  f("consistency", replicas.consistency);
+  f("server_groups", replicas.server_groups);
+  f("push_every", replicas.push_every);
+  f("fetch_every", replicas.fetch_every);
+  f("staleness", replicas.staleness);
 }
 
 template <class Fields>
@@ -254,6 +277,7 @@ void fields(Fields& f, RunRecord& run) {
   f("control", run.control);
   f.newer("same_bits", run.same_bits);
   f.newer("staleness", run.staleness);
+  f.newer("replicas", run.replicas);
   f.newer("drains", run.drains);
   f.newer("traced", run.traced);
   f.newer("untraced", run.untraced);

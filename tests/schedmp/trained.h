@@ -38,6 +38,8 @@ struct Case {
   int slots = 2;
   std::vector<int64_t> given_sizes = {};  // rows of each micro-batch; empty: as even as can be
   std::string dataset = "rows";           // "rows, one odd": one of them has no number
+  ReplicaOptions replicas = {};
+  int64_t epochs = 1000;  // at most
 
   // This, with micro-batches of so many rows.
   Case with_sizes(std::vector<int64_t> sizes) const {
@@ -62,6 +64,7 @@ struct Answer {
   std::vector<RouteFigures> routes;
   std::vector<WorkerFigures> workers;
   std::vector<int64_t> proved_bytes;
+  std::vector<int64_t> staleness;  // by step
   Plan plan;
 };
 
