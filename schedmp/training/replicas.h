@@ -55,7 +55,7 @@ struct ReplicaOptions {
   int64_t pushes_every() const { return averages() ? consistency.count : push_every; }
   int64_t fetches_every() const { return averages() ? consistency.count : fetch_every; }
   // Whether a replica's own optimizer changes its weights between fetches.
-  bool steps_alone() const { return fetches_every() > 1; }
+  bool steps_alone() const { return averages() || fetch_every > 1; }
 
   template <class Archive>
   void serialize(Archive& archive) {
