@@ -30,7 +30,7 @@ void restore_from(const PlacedPart& placed, Half& half, const Alive& alive = {})
   try {
     half.restore(bytes);
   } catch (const Error& error) {
-    throw Error(ErrorCode::kUsage, error.message(), placed.file);
+    throw Error(ErrorCode::kUsage, error.what(), placed.file);
   }
 }
 

@@ -82,6 +82,13 @@ struct ForgetfulWorker : public WalkWorker {
   int asked = 0;
 };
 
+// It needs a file for what it takes.
+struct ReadingWorker : public WalkWorker {
+  void restore(std::string_view /*snapshot*/) override {
+    throw Error(ErrorCode::kUsage, "expected a number", "data.mtx:7");
+  }
+};
+
 struct Hurry : public Walk {
   using Walk::Walk;
   std::string name() const override { return "hurry"; }
@@ -227,6 +234,14 @@ TEST_F(SnapshotsTest, ThatWasChangedIsRefusedWithItsFile) {
   Walk again(2, 2);
   run(again, {.resume = folder_ / "kept"});
   EXPECT_EQ(again.asked, kRounds + 1 - 8) << "as it was";
+}
+
+// What a half reads beside it has a place of its own.
+TEST_F(SnapshotsTest, WhatAHalfMissesElsewhereIsNamedToo) {
+  interrupt(6);
+  Walk program(2, 2);
+  EXPECT_THAT(told([&] { run<Walk, ReadingWorker>(program, {.resume = folder_ / "kept"}); }),
+              AllOf(HasSubstr("worker-"), HasSubstr("data.mtx:7: expected a number")));
 }
 
 TEST_F(SnapshotsTest, AManifestThatIsNoneIsRefused) {
