@@ -41,6 +41,15 @@ std::vector<size_t> owners(std::span<const double> weights, std::span<const doub
   return owner;
 }
 
+// Of each worker and those before it, in units of the fastest one's.
+std::vector<double> sums_of_speeds(const std::vector<double>& pace) {
+  const double fastest = *std::min_element(pace.begin(), pace.end());
+  std::vector<double> sums;
+  double sum = 0;
+  for (const double each : pace) sums.push_back(sum += fastest / each);
+  return sums;
+}
+
 }  // namespace
 
 LoadBalancer::LoadBalancer(int workers, double decay) : decay_(decay) {
@@ -77,6 +86,13 @@ double LoadBalancer::seconds_per_weight(int worker) const {
   return count == 0 ? 1 : sum / count;
 }
 
+std::vector<double> LoadBalancer::pace() const {
+  std::vector<double> pace;
+  for (int worker = 0; worker < std::ssize(sums_); ++worker)
+    pace.push_back(seconds_per_weight(worker));
+  return pace;
+}
+
 void LoadBalancer::fade(size_t worker) {
   Sums& own = sums_[worker];
   if (!own.measured()) return;
@@ -95,16 +111,33 @@ std::vector<std::vector<int64_t>> LoadBalancer::divide(std::span<const int64_t> 
       throw Error(ErrorCode::kUsage, format("variable {} weighs {}; weights are finite and not "
                                             "negative",
                                             variables[i], weights[i]));
-  std::vector<double> pace;
-  for (int worker = 0; worker < std::ssize(sums_); ++worker)
-    pace.push_back(seconds_per_weight(worker));
-  const std::vector<size_t> owner = owners(weights, pace);
+  const std::vector<size_t> owner = owners(weights, pace());
   std::vector<std::vector<int64_t>> divided(sums_.size());
   for (size_t place = 0; place < owner.size(); ++place)
     divided[owner[place]].push_back(variables[place]);
   for (size_t worker = 0; worker < divided.size(); ++worker)
     if (divided[worker].empty()) fade(worker);
   return divided;
+}
+
+std::vector<int64_t> LoadBalancer::borders(std::span<const int64_t> weights) const {
+  const auto workers = std::ssize(sums_), count = std::ssize(weights);
+  KERF_CHECK(count >= workers, "{} over {} workers", count, workers);
+  const auto all = static_cast<double>(std::accumulate(weights.begin(), weights.end(), int64_t{0}));
+  const std::vector<double> speed_up_to = sums_of_speeds(pace());
+  std::vector<int64_t> borders = {0};
+  int64_t end = 0, behind = 0;
+  for (int64_t worker = 0; worker + 1 < workers; ++worker) {
+    const auto enough =
+        static_cast<int64_t>(all * speed_up_to[static_cast<size_t>(worker)] / speed_up_to.back());
+    const int64_t begin = end;
+    const int64_t last = count - (workers - 1 - worker);  // others need one each
+    while (end < last && (end == begin || behind < enough))
+      behind += weights[static_cast<size_t>(end++)];
+    borders.push_back(end);
+  }
+  borders.push_back(count);
+  return borders;
 }
 
 }  // namespace kerf::schedmp

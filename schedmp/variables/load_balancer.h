@@ -37,6 +37,11 @@ class LoadBalancer {
   // weight that is negative or not finite.
   std::vector<std::vector<int64_t>> divide(std::span<const int64_t> variables,
                                            std::span<const double> weights);
+  // The same of what stays in its order, in one piece for each worker, of which there are no more:
+  // worker w gets those from borders[w] to borders[w + 1], one at least. But for that, borders[w]
+  // is the first place at which workers 0 to w - 1 have their part of all weight, rounded down.
+  // Weights are not negative, and add up to 2^53 at most.
+  std::vector<int64_t> borders(std::span<const int64_t> weights) const;
   // What a snapshot holds of it, of one that was made of the same arguments.
   template <class Archive>
   void serialize(Archive& archive) {
@@ -53,6 +58,7 @@ class LoadBalancer {
       archive(weight, seconds);
     }
   };
+  std::vector<double> pace() const;  // seconds_per_weight() of each
   void fade(size_t worker);
 
   double decay_;

@@ -129,6 +129,97 @@ TEST(LoadBalancer, GivesOneAtHalfSpeedHalf) {
     EXPECT_THAT(shares[static_cast<size_t>(worker)], testing::SizeIs(200));
 }
 
+// ---- what has to stay in its order
+
+// Where each worker's part of all weight ends, as the header has it: the first place behind which
+// there is as much, but one for everybody.
+std::vector<int64_t> plain_borders(const std::vector<int64_t>& weights,
+                                   const std::vector<int64_t>& speeds) {
+  const auto count = std::ssize(weights), workers = std::ssize(speeds);
+  const auto sum = [](const std::vector<int64_t>& of, int64_t end) {
+    return std::accumulate(of.begin(), of.begin() + end, int64_t{0});
+  };
+  std::vector<int64_t> borders = {0};
+  for (int64_t worker = 1; worker <= workers; ++worker) {
+    const int64_t enough = sum(weights, count) * sum(speeds, worker) / sum(speeds, workers);
+    int64_t border = 0;
+    while (sum(weights, border) < enough) ++border;
+    if (worker == workers) border = count;
+    borders.push_back(std::clamp(border, borders.back() + 1, count - (workers - worker)));
+  }
+  return borders;
+}
+
+// Speeds are powers of two: they have reciprocals.
+TEST(LoadBalancer, PutsBordersWhereSpeedsSay) {
+  std::mt19937 chance(4);
+  for (int round = 0; round < 300; ++round) {
+    const auto workers = static_cast<int>(1 + chance() % 6);
+    std::vector<int64_t> speeds, weights;
+    LoadBalancer balancer(workers);
+    for (int worker = 0; worker < workers; ++worker) {
+      speeds.push_back(int64_t{1} << chance() % 11);
+      balancer.measured(worker, static_cast<double>(speeds.back()), 1);
+    }
+    const unsigned most = 1 + chance() % 50;
+    for (auto i = static_cast<int64_t>(workers + chance() % 40); i > 0; --i)
+      weights.push_back(static_cast<int64_t>(chance() % most));
+    EXPECT_EQ(balancer.borders(weights), plain_borders(weights, speeds));
+  }
+}
+
+// Each has its part of the weight but for the two things at its borders, and one at least.
+TEST(LoadBalancer, DividesInOrderByParts) {
+  std::mt19937 chance(5);
+  for (int round = 0; round < 100; ++round) {
+    LoadBalancer balancer(4);
+    std::vector<double> speeds;
+    for (int worker = 0; worker < 4; ++worker) {
+      speeds.push_back(static_cast<double>(1 + chance() % 5));
+      balancer.measured(worker, 100 * speeds.back(), 7);
+    }
+    std::vector<int64_t> weights(500);
+    for (int64_t& each : weights) each = chance() % 100;
+    const auto borders = balancer.borders(weights);
+    ASSERT_THAT(borders, testing::SizeIs(5));
+    EXPECT_EQ(borders.front(), 0);
+    EXPECT_EQ(borders.back(), 500);
+    const auto all = std::accumulate(weights.begin(), weights.end(), 0.0);
+    for (size_t worker = 0; worker < 4; ++worker) {
+      ASSERT_LT(borders[worker], borders[worker + 1]);
+      const double part = all * speeds[worker] / std::accumulate(speeds.begin(), speeds.end(), 0.0);
+      EXPECT_NEAR(std::accumulate(weights.begin() + borders[worker],
+                                  weights.begin() + borders[worker + 1], 0.0),
+                  part, 100);
+    }
+  }
+}
+
+TEST(LoadBalancer, DividesUnitsInOrderWithinOne) {
+  LoadBalancer balancer(4);
+  for (int worker = 0; worker < 4; ++worker) balancer.measured(worker, 1, worker == 2 ? 2 : 1);
+  EXPECT_THAT(balancer.borders(std::vector<int64_t>(700, 1)),
+              testing::ElementsAre(0, 200, 400, 500, 700));
+  EXPECT_THAT(balancer.borders(std::vector<int64_t>(8, 1)), testing::ElementsAre(0, 2, 4, 5, 8));
+}
+
+// One that is a thousand times slower has one thing, wherever it stands and however few there are.
+TEST(LoadBalancer, LeavesEverybodyOne) {
+  for (int slow = 0; slow < 4; ++slow)
+    for (const size_t count : {4, 5, 11, 100}) {
+      LoadBalancer balancer(4);
+      for (int worker = 0; worker < 4; ++worker)
+        balancer.measured(worker, 1, worker == slow ? 1000 : 1);
+      const auto borders = balancer.borders(std::vector<int64_t>(count, 1));
+      EXPECT_EQ(borders[static_cast<size_t>(slow) + 1] - borders[static_cast<size_t>(slow)], 1);
+      for (size_t worker = 0; worker < 4; ++worker) EXPECT_LT(borders[worker], borders[worker + 1]);
+    }
+  for (const auto& weights : {std::vector<int64_t>{0, 0, 9, 0}, {9, 0, 0, 0}, {0, 0, 0, 9}})
+    EXPECT_THAT(LoadBalancer(4).borders(weights), testing::ElementsAre(0, 1, 2, 3, 4));
+}
+
+// ---- what is measured
+
 // A worker that slows down is known by its last tasks; one slow task is soon forgotten.
 TEST(LoadBalancer, FollowsMeasurements) {
   LoadBalancer balancer(1, 0.5);
@@ -202,6 +293,7 @@ TEST(LoadBalancer, RefusesWhatCannotBe) {
     EXPECT_EQ(code_of([&] { balancer.measured(0, 1, amount); }), ErrorCode::kInternal);
   }
   EXPECT_EQ(code_of([&] { balancer.measured(2, 1, 1); }), ErrorCode::kInternal);
+  EXPECT_EQ(code_of([&] { balancer.borders(std::vector<int64_t>{3}); }), ErrorCode::kInternal);
 }
 
 }  // namespace
