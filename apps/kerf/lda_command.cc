@@ -7,6 +7,7 @@
 #include <string>
 
 #include "apps/data/corpus.h"
+#include "apps/kerf/balance_flag.h"
 #include "apps/kerf/commands.h"
 #include "apps/lda/lda.h"
 #include "apps/lda/lda_worker.h"
@@ -103,19 +104,21 @@ std::string largest_topics(const TopicModel& model) {
 
 Json LdaCommand::told(Lda& program, const std::optional<double>& held, int64_t words) const {
   const HistoryPoint& last = program.points().back();
-  return {{"log_likelihood", *last.values[Lda::kLogLikelihood]},
-          {"log_likelihood_per_token", *last.values[Lda::kPerToken]},
-          {"held_out_log_likelihood_per_token", held ? Json(*held) : Json()},
-          {"topics", options_.topics},
-          {"alpha", options_.alpha},
-          {"beta", options_.beta},
-          {"words", words},
-          {"documents", tokens_.of_documents.size()},
-          {"tokens", tokens_.all},
-          {"iterations", last.rounds},
-          {"iterations_per_second", program.history().rounds_per_second()},
-          {"updates", last.updates},
-          {"seconds", last.seconds}};
+  Json told{{"log_likelihood", *last.values[Lda::kLogLikelihood]},
+            {"log_likelihood_per_token", *last.values[Lda::kPerToken]},
+            {"held_out_log_likelihood_per_token", held ? Json(*held) : Json()},
+            {"topics", options_.topics},
+            {"alpha", options_.alpha},
+            {"beta", options_.beta},
+            {"words", words},
+            {"documents", tokens_.of_documents.size()},
+            {"tokens", tokens_.all},
+            {"iterations", last.rounds},
+            {"iterations_per_second", program.history().rounds_per_second()},
+            {"updates", last.updates},
+            {"seconds", last.seconds}};
+  if (options_.balance) told["documents_of_workers"] = program.documents_of_workers();
+  return told;
 }
 
 void LdaCommand::run(ProgramRun& run) {
@@ -142,11 +145,13 @@ void LdaCommand::run(ProgramRun& run) {
   const HistoryPoint& last = program.points().back();
   run.answer(
       program.history(), format("Topics, {} of them", options_.topics), told(program, held, words),
-      format("{}\n{} in {} over {} ({:.3g} a second): log-likelihood {:.8g}, {:.5f} a token{}",
+      format("{}\n{} in {} over {} ({:.3g} a second): log-likelihood {:.8g}, {:.5f} a token{}{}",
              largest_topics(model), plural(last.rounds, "iteration"), human_seconds(last.seconds),
              plural(workers, "worker"), program.history().rounds_per_second(),
              *last.values[Lda::kLogLikelihood], *last.values[Lda::kPerToken],
-             held ? format(", of held-out tokens {:.5f}", *held) : std::string()));
+             held ? format(", of held-out tokens {:.5f}", *held) : std::string(),
+             options_.balance ? divided_in_words("documents", program.documents_of_workers())
+                              : std::string()));
 }
 
 void LdaCommand::add_files(CLI::App& command) {
@@ -189,6 +194,7 @@ void LdaCommand::add_flags(CLI::App& command) {
   command.add_option("--blocks", options_.blocks_per_worker, "Blocks of words for each worker")
       ->check(whole_number<int>())
       ->capture_default_str();
+  add_balance_flag(command, "documents", options_.balance);
   add_seed_flag(command, options_.seed, "Of the topics that are drawn");
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "apps/data/matrix_file.h"
+#include "apps/kerf/balance_flag.h"
 #include "apps/kerf/commands.h"
 #include "apps/main/flag_values.h"
 #include "apps/main/program_command.h"
@@ -43,6 +44,7 @@ class MfCommand : public ProgramCommand {
   void add_fit_flags(CLI::App& command);
   void check_numbers() const;
   void check_files();
+  Json told(Mf& program, int64_t rounds) const;
 
   MfOptions options_;
   std::string algorithm_ = "sgd";
@@ -97,25 +99,34 @@ void MfCommand::run(ProgramRun& run) {
     write_mf_model(
         out_, {program.mean(), options_.rank, options_.lambda, program.users(), program.items()});
   const HistoryPoint& last = program.points().back();
-  const double objective = *last.values[Mf::kObjective];
-  const double train = *last.values[Mf::kTrainRmse];
   const std::optional<double> test = last.values[Mf::kTestRmse];
   run.answer(program.history(), format("Matrix factorisation by {}", algorithm_),
-             {{"objective", objective},
-              {"train_rmse", train},
-              {"test_rmse", test ? Json(*test) : Json()},
-              {"mean", program.mean()},
-              {"ratings", program.ratings()},
-              {"converged", program.converged()},
-              {"iterations", last.rounds},
-              {"iterations_per_second", program.history().rounds_per_second()},
-              {"rounds", loop.rounds},
-              {"updates", last.updates},
-              {"seconds", last.seconds}},
-             format("{} in {} over {} ({:.3g} a second): objective {:.8g}, train RMSE {:.5f}{}",
+             told(program, loop.rounds),
+             format("{} in {} over {} ({:.3g} a second): objective {:.8g}, train RMSE {:.5f}{}{}",
                     plural(last.rounds, "iteration"), human_seconds(last.seconds),
-                    plural(workers, "worker"), program.history().rounds_per_second(), objective,
-                    train, test ? format(", test RMSE {:.5f}", *test) : std::string()));
+                    plural(workers, "worker"), program.history().rounds_per_second(),
+                    *last.values[Mf::kObjective], *last.values[Mf::kTrainRmse],
+                    test ? format(", test RMSE {:.5f}", *test) : std::string(),
+                    options_.balance ? divided_in_words("users", program.users_of_workers())
+                                     : std::string()));
+}
+
+Json MfCommand::told(Mf& program, int64_t rounds) const {
+  const HistoryPoint& last = program.points().back();
+  const std::optional<double> test = last.values[Mf::kTestRmse];
+  Json told{{"objective", *last.values[Mf::kObjective]},
+            {"train_rmse", *last.values[Mf::kTrainRmse]},
+            {"test_rmse", test ? Json(*test) : Json()},
+            {"mean", program.mean()},
+            {"ratings", program.ratings()},
+            {"converged", program.converged()},
+            {"iterations", last.rounds},
+            {"iterations_per_second", program.history().rounds_per_second()},
+            {"rounds", rounds},
+            {"updates", last.updates},
+            {"seconds", last.seconds}};
+  if (options_.balance) told["users_of_workers"] = program.users_of_workers();
+  return told;
 }
 
 void MfCommand::add_fit_flags(CLI::App& command) {
@@ -165,6 +176,7 @@ void MfCommand::add_flags(CLI::App& command) {
   command.add_option("--blocks", options_.blocks_per_worker, "Blocks of items for each worker")
       ->check(whole_number<int>())
       ->capture_default_str();
+  add_balance_flag(command, "users", options_.balance);
   add_seed_flag(command, options_.seed, "Of the first rows and of the order of ratings");
   command
       .add_option("--out", out_,

@@ -7,6 +7,7 @@
 
 #include "apps/lda/lda_worker.h"
 #include "runtime/error.h"
+#include "schedmp/variables/load_balancer.h"
 #include "schedmp/variables/travelling_blocks.h"
 
 namespace kerf::apps {
@@ -17,49 +18,25 @@ constexpr int64_t kMostCountsTold = 60'000;  // in a message
 
 }  // namespace
 
-std::vector<ops::Range> divided_documents(const std::vector<int64_t>& tokens, int workers) {
-  const auto documents = std::ssize(tokens);
-  KERF_CHECK(workers >= 1 && documents >= workers, "{} documents over {} workers", documents,
-             workers);
-  const int64_t all = std::accumulate(tokens.begin(), tokens.end(), int64_t{0});
-  std::vector<ops::Range> ranges;
-  int64_t end = 0, behind = 0;
-  for (int worker = 0; worker < workers; ++worker) {
-    const int64_t begin = end;
-    const int64_t last = documents - (workers - 1 - worker);  // others need one each
-    const int64_t enough = all * (worker + 1) / workers;
-    while (end < last && (end == begin || behind < enough || worker + 1 == workers))
-      behind += tokens[static_cast<size_t>(end++)];
-    ranges.push_back({begin, end});
-  }
-  return ranges;
-}
-
 Lda::Lda(const LdaOptions& options, const TokenCounts& tokens, int workers)
     : options_(options),
       workers_(workers),
       tokens_(tokens.all),
-      documents_(divided_documents(tokens.of_documents, workers)),
+      tokens_of_documents_(tokens.of_documents),
       blocks_(divided_words(tokens.of_words, workers * options.blocks_per_worker, options.seed)),
       logs_of_totals_(options.beta * static_cast<double>(tokens.of_words.size())),
+      phase_(options.balance ? Phase::kPace : Phase::kRead),
       history_(
           "iteration",
           {{"log_likelihood", "log-likelihood", 8}, {"log_likelihood_per_token", "per token", 6}},
           {options.iterations, options.most_seconds}) {
   KERF_CHECK(options.topics >= 1 && options.alpha > 0 && options.beta > 0 &&
              options.iterations >= 1 && options.blocks_per_worker >= 1);
-  for (const ops::Range& each : documents_)
-    tokens_of_worker_.push_back(std::accumulate(tokens.of_documents.begin() + each.begin,
-                                                tokens.of_documents.begin() + each.end,
-                                                int64_t{0}));
+  if (!options.balance) borders_ = schedmp::LoadBalancer(workers).borders(tokens_of_documents_);
 }
 
-LdaJob Lda::job(int worker) {
-  const auto w = static_cast<size_t>(worker);
+LdaJob Lda::job(int /*worker*/) {
   return {std::filesystem::absolute(options_.corpus).string(),
-          documents_[w].begin,
-          documents_[w].end,
-          tokens_of_worker_[w],
           blocks_,
           options_.topics,
           options_.alpha,
@@ -73,16 +50,18 @@ schedmp::LaneTable Lda::lanes(int workers) const {
                                              numbers * static_cast<int64_t>(sizeof(int32_t)));
 }
 
-Lda::Decision Lda::schedule(int64_t round) {
-  if (round > 0 && !counted_) return schedmp::Wait{};
+Lda::Decision Lda::schedule(int64_t /*round*/) {
+  if (waits()) return schedmp::Wait{};
   if (phase_ == Phase::kOver) return schedmp::Done{};
   const Phase now = phase_;
   told_.push_back(now);
   if (now != Phase::kSweeps || sweeps_ + 1 == options_.iterations)
     phase_ = static_cast<Phase>(static_cast<int>(now) + 1);
   switch (now) {
-    case Phase::kCount:
-      return for_all({.work = LdaWork::kCount});
+    case Phase::kPace:
+      return for_all({.work = LdaWork::kPace});
+    case Phase::kRead:
+      return tasks_of_reading();
     case Phase::kSweeps:
       if (sweeps_ == 0) history_.begin();
       return for_all({.work = LdaWork::kSweep, .sweep = ++sweeps_});
@@ -93,10 +72,33 @@ Lda::Decision Lda::schedule(int64_t round) {
   }
 }
 
+bool Lda::waits() const {
+  if (phase_ == Phase::kRead) return borders_.empty();
+  return phase_ > Phase::kRead && !counted_;
+}
+
 std::vector<Lda::Task> Lda::for_all(const LdaTask& task) const {
   std::vector<Task> tasks;
   for (int worker = 0; worker < workers_; ++worker) tasks.push_back({worker, task});
   return tasks;
+}
+
+std::vector<Lda::Task> Lda::tasks_of_reading() const {
+  std::vector<Task> tasks = for_all({.work = LdaWork::kRead});
+  for (size_t worker = 0; worker < tasks.size(); ++worker) {
+    LdaTask& task = tasks[worker].payload;
+    task.first = borders_[worker];
+    task.count = borders_[worker + 1] - borders_[worker];
+    const auto first = tokens_of_documents_.begin() + task.first;
+    task.tokens = std::accumulate(first, first + task.count, int64_t{0});
+  }
+  return tasks;
+}
+
+std::vector<int64_t> Lda::documents_of_workers() const {
+  std::vector<int64_t> documents;
+  for (const Task& each : tasks_of_reading()) documents.push_back(each.payload.count);
+  return documents;
 }
 
 std::vector<Lda::Task> Lda::tasks_of_rows() const {
@@ -106,15 +108,17 @@ std::vector<Lda::Task> Lda::tasks_of_rows() const {
     for (int64_t first = 0; first < blocks_.size(block); first += most)
       tasks.push_back({block / options_.blocks_per_worker,
                        {.work = LdaWork::kRows,
-                        .place = block % options_.blocks_per_worker,
                         .first = first,
-                        .count = std::min(most, blocks_.size(block) - first)}});
+                        .count = std::min(most, blocks_.size(block) - first),
+                        .place = block % options_.blocks_per_worker}});
   return tasks;
 }
 
 void Lda::aggregate(int64_t round, std::vector<Result> results) {
   switch (told_[static_cast<size_t>(round)]) {
-    case Phase::kCount:
+    case Phase::kPace:
+      return take_pace(results);
+    case Phase::kRead:
       counted_ = true;
       return;
     case Phase::kRows:
@@ -122,6 +126,12 @@ void Lda::aggregate(int64_t round, std::vector<Result> results) {
     default:
       return take_look(results);
   }
+}
+
+void Lda::take_pace(const std::vector<Result>& results) {
+  schedmp::LoadBalancer balancer(workers_);
+  for (const Result& each : results) balancer.measured(each.worker, 1, each.payload.seconds);
+  borders_ = balancer.borders(tokens_of_documents_);
 }
 
 // What a sweep tells is how things were before it.

@@ -11,9 +11,6 @@ namespace kerf::apps {
 
 struct LdaJob {
   std::string corpus;  // a file, absolute
-  int64_t begin = 0;   // documents of this worker
-  int64_t end = 0;
-  int64_t tokens = 0;  // of these, as the scheduler saw them
   WordBlocks blocks;
   int32_t topics = 0;
   double alpha = 0, beta = 0;
@@ -21,31 +18,33 @@ struct LdaJob {
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(corpus, begin, end, tokens, blocks, topics, alpha, beta, seed);
+    archive(corpus, blocks, topics, alpha, beta, seed);
   }
 };
 
 enum class LdaWork : uint8_t {
-  kCount,  // a turn of the blocks: add own tokens, whose topics are drawn uniformly
+  kPace,   // say how long a sweep over a sample of tokens takes
+  kRead,   // own documents, and in a turn of the blocks add their tokens, of topics drawn uniformly
   kSweep,  // say how things are, and in a turn draw every own token's topic anew
   kLook,   // say how things are
   kRows,   // say what some words' counts are
 };
 
 struct LdaTask {
-  LdaWork work = LdaWork::kCount;
-  int64_t sweep = 0;  // from 1
-  // Of kRows: of the block that is at home at this place.
-  int32_t place = 0;
-  int64_t first = 0, count = 0;
+  LdaWork work = LdaWork::kRead;
+  int64_t sweep = 0;             // from 1
+  int64_t first = 0, count = 0;  // of kRead: documents; of kRows: words, from those of
+  int32_t place = 0;             // the block that is at home at this place
+  int64_t tokens = 0;            // of kRead: of these documents, as the scheduler saw them
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(work, sweep, place, first, count);
+    archive(work, sweep, first, count, place, tokens);
   }
 };
 
 struct LdaResult {
+  double seconds = 0;  // of kPace
   // How things were when the task began: parts of log p(w, z), and how many tokens have each topic,
   // by own documents and by the words of blocks at home.
   double of_words = 0, of_documents = 0;
@@ -55,7 +54,8 @@ struct LdaResult {
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(of_words, of_documents, topics_of_documents, topics_of_words, words, topics, counts);
+    archive(seconds, of_words, of_documents, topics_of_documents, topics_of_words, words, topics,
+            counts);
   }
 };
 

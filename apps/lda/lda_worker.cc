@@ -4,29 +4,16 @@
 #include <numeric>
 #include <utility>
 
-#include "apps/data/corpus.h"
+#include "apps/lda/own_documents.h"
 #include "ops/random.h"
 #include "runtime/error.h"
+#include "schedmp/variables/measured_pace.h"
 
 namespace kerf::apps {
 
 namespace {
 
 constexpr int64_t kTokensAtATime = int64_t{1} << 20;  // between two signs of life
-
-Corpus own_documents(const LdaJob& job, const Working& working) {
-  const FileBytes file(job.corpus, working);
-  Corpus corpus = read_documents(file, std::ssize(job.blocks.order), {job.begin, job.end});
-  int64_t tokens = 0;
-  for (const WordCount& each : corpus.entries) tokens += each.count;
-  if (corpus.documents() != job.end - job.begin || tokens != job.tokens)
-    throw Error(ErrorCode::kUsage,
-                format("another corpus than the scheduler's: documents {} to {} have {} tokens, "
-                       "not {}",
-                       job.begin + 1, job.end, tokens, job.tokens),
-                job.corpus);
-  return corpus;
-}
 
 ops::RandomKey key_of(uint64_t seed, int64_t sweep, int worker) {
   return {.seed = seed, .purpose = ops::kSamplingPurpose, .step = sweep, .micro_batch = worker};
@@ -36,29 +23,56 @@ ops::RandomKey key_of(uint64_t seed, int64_t sweep, int worker) {
 
 void LdaWorker::start(runtime::Workplace& workplace, const LdaJob& job) {
   activity_ = &workplace.activity;
-  activity_->doing("reading its documents");
   worker_ = workplace.worker;
   topics_ = job.topics;
   seed_ = job.seed;
+  file_ = job.corpus;
   words_ = job.blocks;
-  const auto words = std::ssize(words_.order);
-  sampler_.emplace(topics_, words, job.alpha, job.beta);
+  sampler_.emplace(topics_, std::ssize(words_.order), job.alpha, job.beta);
   logs_of_words_.emplace(job.beta);
   logs_of_topics_.emplace(job.alpha);
   logs_of_documents_.emplace(job.alpha * topics_);
-  own_.resize(static_cast<size_t>(whole_lanes(topics_)));
-  told_.assign(static_cast<size_t>(words_.blocks()), own_);
-  read_tokens(job);
-  draw_first_topics();
   std::vector<int64_t> sizes;
   for (int block = 0; block < words_.blocks(); ++block)
     sizes.push_back(numbers_of_block(words_.size(block), topics_));
   blocks_.emplace(workplace, std::move(sizes));
 }
 
+// With documents of a real block's words, which read() replaces.
+double LdaWorker::pace() {
+  activity_->doing("measuring its pace");
+  const int number = blocks_->home_block(0);
+  take_documents(sample_of_documents(words_.words(number)));
+  std::vector<int32_t> values(static_cast<size_t>(numbers_of_block(words_.size(number), topics_)));
+  const Block block = split(number, values);
+  count(block);
+  return schedmp::measured_pace([&] {
+    sweep(block, 1);
+    activity_->progress();
+  });
+}
+
+// Once: a task that is told again, or comes from a snapshot of this half, finds it done.
+void LdaWorker::read(const LdaTask& task) {
+  if (reading_) return;
+  KERF_CHECK(task.first >= 0 && task.count >= 0 && task.first <= INT64_MAX - task.count,
+             "documents from {} on, {}", task.first, task.count);
+  activity_->doing("reading its documents");
+  take_documents(
+      own_documents(file_, std::ssize(words_.order), task, [this] { activity_->progress(); }));
+  reading_ = task;
+}
+
+void LdaWorker::take_documents(const Corpus& corpus) {
+  own_.assign(static_cast<size_t>(whole_lanes(topics_)), 0);
+  told_.assign(static_cast<size_t>(words_.blocks()), own_);
+  sort_tokens(corpus);
+  draw_first_topics();
+}
+
 // Block by block, word by word, document by document: sorted by counting.
-void LdaWorker::read_tokens(const LdaJob& job) {
-  const Corpus corpus = own_documents(job, [this] { activity_->progress(); });
+void LdaWorker::sort_tokens(const Corpus& corpus) {
+  cells_.clear();
   std::vector<int64_t> next(words_.order.size());  // by word: how many, then where
   for (const WordCount& each : corpus.entries) next[static_cast<size_t>(each.word)] += each.count;
   int64_t end = 0;
@@ -74,7 +88,7 @@ void LdaWorker::read_tokens(const LdaJob& job) {
     }
   }
   tokens_.resize(static_cast<size_t>(end));
-  lengths_.resize(static_cast<size_t>(corpus.documents()));
+  lengths_.assign(static_cast<size_t>(corpus.documents()), 0);
   for (int64_t document = 0; document < corpus.documents(); ++document)
     for (const WordCount& each : corpus.document(document)) {
       int64_t& place = next[static_cast<size_t>(each.word)];
@@ -122,20 +136,34 @@ std::span<int32_t> LdaWorker::row(const Block& block, int64_t word) const {
 
 LdaResult LdaWorker::update(const LdaTask& task) {
   LdaResult result;
-  if (task.work == LdaWork::kRows) {
-    tell_rows(task, result);
-    return result;
+  switch (task.work) {
+    case LdaWork::kPace:
+      result.seconds = pace();
+      break;
+    case LdaWork::kRead:
+      read(task);
+      turn(task, result);
+      break;
+    case LdaWork::kSweep:
+      look_at_documents(result);
+      turn(task, result);
+      break;
+    case LdaWork::kLook:
+      look_at_documents(result);
+      for (int place = 0; place < blocks_->home_blocks(); ++place)
+        look_at_words(split(blocks_->home_block(place), blocks_->at_home(place)), result);
+      break;
+    case LdaWork::kRows:
+      tell_rows(task, result);
   }
-  if (task.work != LdaWork::kCount) look_at_documents(result);
-  if (task.work == LdaWork::kLook) {
-    for (int place = 0; place < blocks_->home_blocks(); ++place)
-      look_at_words(split(blocks_->home_block(place), blocks_->at_home(place)), result);
-    return result;
-  }
+  return result;
+}
+
+void LdaWorker::turn(const LdaTask& task, LdaResult& result) {
   for (int i = 0; i < blocks_->blocks(); ++i) {
     const int number = blocks_->block();
     const Block block = split(number, blocks_->take());
-    if (task.work == LdaWork::kCount) {
+    if (task.work == LdaWork::kRead) {
       count(block);
     } else {
       if (i < blocks_->home_blocks()) look_at_words(block, result);
@@ -144,7 +172,11 @@ LdaResult LdaWorker::update(const LdaTask& task) {
     blocks_->give();
     activity_->progress();
   }
-  return result;
+}
+
+int64_t LdaWorker::own_tokens(const Block& block) const {
+  const Cell& cell = cells_[block.number];
+  return cell.runs.empty() ? 0 : cell.runs.back().end - cell.begin;
 }
 
 void LdaWorker::count(const Block& block) {

@@ -4,10 +4,11 @@
 #include <cmath>
 #include <filesystem>
 
-#include "apps/data/even_range.h"
 #include "apps/mf/factor_rows.h"
 #include "apps/mf/rank_ones.h"
+#include "ops/layout.h"
 #include "runtime/error.h"
+#include "schedmp/variables/load_balancer.h"
 #include "schedmp/variables/travelling_blocks.h"
 
 namespace kerf::apps {
@@ -20,12 +21,20 @@ std::string absolute_or_none(const std::string& file) {
   return file.empty() ? file : std::filesystem::absolute(file).string();
 }
 
+std::vector<int64_t> even_borders(int64_t users, int workers) {
+  std::vector<int64_t> borders = {0};
+  for (const ops::IndexSet& some : ops::split_evenly(users, workers))
+    borders.push_back(borders.back() + some.size(users));
+  return borders;
+}
+
 }  // namespace
 
 Mf::Mf(const MfOptions& options, int workers)
     : options_(options),
       workers_(workers),
       blocks_(options.items, workers * options.blocks_per_worker, options.seed),
+      phase_(options.balance ? Phase::kPace : Phase::kRead),
       history_("iteration",
                {{"objective", "objective", 8, Metric::Scale::kAboveLeast},
                 {"train_rmse", "train RMSE", 5},
@@ -33,16 +42,12 @@ Mf::Mf(const MfOptions& options, int workers)
                {options.iterations, options.most_seconds}) {
   KERF_CHECK(options.rank >= 1 && options.lambda >= 0 && options.step > 0 &&
              options.iterations >= 1 && options.blocks_per_worker >= 1);
+  if (!options.balance) borders_ = even_borders(options.users, workers);
 }
 
-ops::Range Mf::users_of(int worker) const { return even_range(options_.users, workers_, worker); }
-
-MfJob Mf::job(int worker) {
-  const ops::Range users = users_of(worker);
+MfJob Mf::job(int /*worker*/) {
   return {absolute_or_none(options_.ratings),
           absolute_or_none(options_.test),
-          users.begin,
-          users.end,
           options_.users,
           options_.items,
           blocks_.blocks(),
@@ -57,23 +62,44 @@ schedmp::LaneTable Mf::lanes(int workers) const {
                                              numbers * static_cast<int64_t>(sizeof(float)));
 }
 
-Mf::Decision Mf::schedule(int64_t round) {
-  if (round > 0 && moments_.count == 0) return schedmp::Wait{};
+Mf::Decision Mf::schedule(int64_t /*round*/) {
+  if (waits()) return schedmp::Wait{};
   if (phase_ == Phase::kOver) return schedmp::Done{};
   const Phase now = phase_;
   told_.push_back(now);
   if (now == Phase::kTurns && turns_ + 1 < options_.iterations) return for_all(next_turn());
   phase_ = static_cast<Phase>(static_cast<int>(now) + 1);
-  if (now == Phase::kMoments) return for_all({});
+  if (now == Phase::kPace) return for_all({.work = MfWork::kPace});
+  if (now == Phase::kRead) return tasks_of_reading();
   if (now == Phase::kTurns) return for_all(next_turn());
   if (now == Phase::kErrors) return for_all(turn(MfWork::kErrors));
   return tasks_of_rows();
+}
+
+bool Mf::waits() const {
+  if (phase_ == Phase::kRead) return borders_.empty();
+  return phase_ > Phase::kRead && moments_.count == 0;
 }
 
 std::vector<Mf::Task> Mf::for_all(const MfTask& task) const {
   std::vector<Task> tasks;
   for (int worker = 0; worker < workers_; ++worker) tasks.push_back({worker, task});
   return tasks;
+}
+
+std::vector<Mf::Task> Mf::tasks_of_reading() const {
+  std::vector<Task> tasks = for_all({.work = MfWork::kRead});
+  for (size_t worker = 0; worker < tasks.size(); ++worker) {
+    tasks[worker].payload.first = borders_[worker];
+    tasks[worker].payload.count = borders_[worker + 1] - borders_[worker];
+  }
+  return tasks;
+}
+
+std::vector<int64_t> Mf::users_of_workers() const {
+  std::vector<int64_t> users;
+  for (const Task& each : tasks_of_reading()) users.push_back(each.payload.count);
+  return users;
 }
 
 MfTask Mf::turn(MfWork work) const {
@@ -109,8 +135,8 @@ std::vector<Mf::Task> Mf::tasks_of_rows() {
     }
   };
   for (int worker = 0; worker < workers_; ++worker) {
-    const ops::Range users = users_of(worker);
-    ask(worker, -1, -1, users.begin, users.size());
+    const auto w = static_cast<size_t>(worker);
+    ask(worker, -1, -1, borders_[w], borders_[w + 1] - borders_[w]);
     for (int place = 0; place < options_.blocks_per_worker; ++place) {
       const int block = worker * options_.blocks_per_worker + place;
       ask(worker, place, block, 0, blocks_.size(block));
@@ -121,7 +147,9 @@ std::vector<Mf::Task> Mf::tasks_of_rows() {
 
 void Mf::aggregate(int64_t round, std::vector<Result> results) {
   switch (told_[static_cast<size_t>(round)]) {
-    case Phase::kMoments:
+    case Phase::kPace:
+      return take_pace(results);
+    case Phase::kRead:
       return take_moments(results);
     case Phase::kTurns:
       return take_turn(results, false);
@@ -130,6 +158,12 @@ void Mf::aggregate(int64_t round, std::vector<Result> results) {
     default:
       return take_rows(results);
   }
+}
+
+void Mf::take_pace(const std::vector<Result>& results) {
+  schedmp::LoadBalancer balancer(workers_);
+  for (const Result& each : results) balancer.measured(each.worker, 1, each.payload.seconds);
+  borders_ = balancer.borders(std::vector<int64_t>(static_cast<size_t>(options_.users), 1));
 }
 
 void Mf::take_moments(const std::vector<Result>& results) {

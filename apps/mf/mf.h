@@ -11,8 +11,10 @@
 // a turn: every worker has every block once, and takes a step for each of its ratings of it. No two
 // workers ever have the same row, so that all is as if one did it alone, block by block.
 //
-//   schedule   tells everybody to turn, and by which steps: step / (1 + decay t^1.5) (Yun et al.:
-//              "NOMAD", VLDB 2014); a turn is told while another is under way
+//   schedule   tells who has which users: as many each, or in proportion to the speeds that it
+//              asked for before. Then it tells everybody to turn, and by which steps:
+//              step / (1 + decay t^1.5) (Yun et al.: "NOMAD", VLDB 2014); a turn is told while
+//              another is under way
 //   update     turns
 //   aggregate  adds the errors up that were met on the way
 //
@@ -31,7 +33,6 @@
 #include "apps/mf/item_blocks.h"
 #include "apps/mf/mf_messages.h"
 #include "apps/report/history.h"
-#include "ops/layout.h"
 #include "schedmp/program.h"
 #include "schedmp/state.h"
 
@@ -47,6 +48,7 @@ struct MfOptions {
   double step = 0.12;  // and decay: of kSgd
   double decay = 0.2;
   int blocks_per_worker = 2;
+  bool balance = false;     // users in proportion to measured speeds
   int64_t iterations = 30;  // at most
   // Converged where an iteration makes the objective smaller by less, relatively; 0: never.
   double tolerance = 1e-3;
@@ -69,12 +71,14 @@ class Mf : public schedmp::KeepsState<Mf, schedmp::SchedulerHalf<MfMessages>> {
   void aggregate(int64_t round, std::vector<Result> results) override;
   template <class Archive>
   void state(Archive& archive) {
-    archive(phase_, told_, moments_, scale_, turns_, iterations_, converged_, history_, asked_,
-            users_, items_);
+    archive(phase_, told_, borders_, moments_, scale_, turns_, iterations_, converged_, history_,
+            asked_, users_, items_);
   }
 
   double mean() const { return moments_.mean; }
   int64_t ratings() const { return moments_.count; }
+  // How many users each worker has.
+  std::vector<int64_t> users_of_workers() const;
   // Row by row, `rank` numbers each.
   const std::vector<double>& users() const { return users_; }
   const std::vector<double>& items() const { return items_; }
@@ -86,17 +90,20 @@ class Mf : public schedmp::KeepsState<Mf, schedmp::SchedulerHalf<MfMessages>> {
 
  private:
   // What rounds are, one behind the other; turns are many.
-  enum class Phase : uint8_t { kMoments, kTurns, kErrors, kRows, kOver };
+  enum class Phase : uint8_t { kPace, kRead, kTurns, kErrors, kRows, kOver };
 
+  // Whether the next round needs a result that is not in.
+  bool waits() const;
   std::vector<Task> for_all(const MfTask& task) const;
+  std::vector<Task> tasks_of_reading() const;
   MfTask turn(MfWork work) const;
   MfTask next_turn();
   std::vector<Task> tasks_of_rows();
+  void take_pace(const std::vector<Result>& results);
   void take_moments(const std::vector<Result>& results);
   void take_turn(const std::vector<Result>& results, bool last);
   void take_rows(const std::vector<Result>& results);
   bool ends_with(double objective);
-  ops::Range users_of(int worker) const;
 
   // Where the rows go that a task of kRows asks for.
   struct Asked {
@@ -111,8 +118,9 @@ class Mf : public schedmp::KeepsState<Mf, schedmp::SchedulerHalf<MfMessages>> {
   MfOptions options_;
   int workers_;
   ItemBlocks blocks_;
-  Phase phase_ = Phase::kMoments;  // of the next round
-  std::vector<Phase> told_;        // of every round
+  Phase phase_;                   // of the next round
+  std::vector<Phase> told_;       // of every round
+  std::vector<int64_t> borders_;  // worker w has users from borders_[w] to borders_[w + 1]
   Moments moments_;
   double scale_ = 1;
   int64_t turns_ = 0;       // told

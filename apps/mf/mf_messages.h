@@ -16,9 +16,7 @@ enum class MfAlgorithm : uint8_t {
 
 struct MfJob {
   std::string ratings, test;  // files, absolute; test may be empty
-  int64_t begin = 0;          // users of this worker
-  int64_t end = 0;
-  int64_t users = 0;  // of the whole, as the scheduler saw it
+  int64_t users = 0;          // of the whole, as the scheduler saw it
   int64_t items = 0;
   int32_t blocks = 0;
   int32_t rank = 0;
@@ -27,35 +25,36 @@ struct MfJob {
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(ratings, test, begin, end, users, items, blocks, rank, algorithm, seed);
+    archive(ratings, test, users, items, blocks, rank, algorithm, seed);
   }
 };
 
 enum class MfWork : uint8_t {
-  kMoments,  // say what own ratings are like
-  kSteps,    // a whole turn of the blocks: steps over the ratings of each
-  kMinima,   // turn by turn the minimum along every number of the rows, and kErrors
-  kErrors,   // a whole turn in which all rows stay
-  kRows,     // say some rows
+  kPace,    // say how long steps over a sample of ratings take
+  kRead,    // own users' ratings, and say what they are like
+  kSteps,   // a whole turn of the blocks: steps over the ratings of each
+  kMinima,  // turn by turn the minimum along every number of the rows, and kErrors
+  kErrors,  // a whole turn in which all rows stay
+  kRows,    // say some rows
 };
 
 struct MfTask {
-  MfWork work = MfWork::kMoments;
+  MfWork work = MfWork::kRead;
   // Of a turn: ratings are less `mean`, by `scale`; rows are of these.
   double mean = 0, scale = 1;
   double step = 0, lambda = 0;
-  // Of kRows: own users', or those of the block that is at home at this place.
-  int32_t place = -1;
-  int64_t first = 0, count = 0;
+  int64_t first = 0, count = 0;  // of kRead: own users; of kRows: rows, from those of
+  int32_t place = -1;            // own users, or the block that is at home at this place
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(work, mean, scale, step, lambda, place, first, count);
+    archive(work, mean, scale, step, lambda, first, count, place);
   }
 };
 
 struct MfResult {
-  Moments moments;
+  double seconds = 0;  // of kPace
+  Moments moments;     // of kRead
   // Of a turn. In kSteps, an error is met when its rating's turn comes, before the step; else all
   // are of the same rows.
   double errors = 0;       // sum of squares
@@ -66,7 +65,7 @@ struct MfResult {
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(moments, errors, squares, test_errors, tested, rows);
+    archive(seconds, moments, errors, squares, test_errors, tested, rows);
   }
 };
 

@@ -4,18 +4,22 @@
 
 #include "apps/data/matrix_file.h"
 #include "runtime/error.h"
+#include "schedmp/variables/measured_pace.h"
 
 namespace kerf::apps {
 
 namespace {
 
-SparseColumns ratings_of_users(const std::string& file, const MfJob& job, const Working& working) {
-  SparseColumns ratings = read_matrix(file, {job.begin, job.end}, working);
-  if (ratings.columns != job.items)
-    throw Error(ErrorCode::kUsage,
-                format("another matrix than the scheduler's: {} columns, not {}", ratings.columns,
-                       job.items),
-                file);
+constexpr int64_t kSampleUsers = 1024, kSampleRatings = int64_t{1} << 14;
+
+SparseColumns ratings_of_users(const std::string& file, ops::Range users, int64_t items,
+                               const Working& working) {
+  SparseColumns ratings = read_matrix(file, users, working);
+  if (ratings.columns != items)
+    throw Error(
+        ErrorCode::kUsage,
+        format("another matrix than the scheduler's: {} columns, not {}", ratings.columns, items),
+        file);
   return ratings;
 }
 
@@ -23,26 +27,66 @@ SparseColumns ratings_of_users(const std::string& file, const MfJob& job, const 
 
 void MfWorker::start(runtime::Workplace& workplace, const MfJob& job) {
   activity_ = &workplace.activity;
-  activity_->doing("reading its ratings");
-  rank_ = job.rank;
+  worker_ = workplace.worker;
+  job_ = job;
   stride_ = padded(job.rank);
-  algorithm_ = job.algorithm;
   items_.emplace(job.items, job.blocks, job.seed);
-  read_ratings(job);
-  if (algorithm_ == MfAlgorithm::kSgd) shuffle(cells_, job.seed, workplace.worker);
-  draw_rows(workplace, job);
+  draw_items(workplace);
 }
 
-void MfWorker::read_ratings(const MfJob& job) {
+std::span<float> MfWorker::row(std::span<float> rows, int64_t number) const {
+  return rows.subspan(static_cast<size_t>(number * stride_), static_cast<size_t>(stride_));
+}
+
+void MfWorker::draw_items(runtime::Workplace& workplace) {
+  const bool sums = job_.algorithm == MfAlgorithm::kCcd;
+  std::vector<int64_t> sizes;
+  for (int block = 0; block < items_->blocks(); ++block)
+    sizes.push_back(items_->size(block) * (stride_ + (sums ? kNumbersOfSums : 0)));
+  blocks_.emplace(workplace, std::move(sizes));
+  for (int place = 0; place < blocks_->home_blocks(); ++place)
+    for (int64_t i = 0; i < items_->size(blocks_->home_block(place)); ++i)
+      draw_row(FactorSide::kItems, items_->item(blocks_->home_block(place), i), job_.rank,
+               job_.seed, row(blocks_->at_home(place), i));
+}
+
+// Of a block as large as real ones. Steps of size 0 change nothing: each go is like the first.
+double MfWorker::pace() {
+  activity_->doing("measuring its pace");
+  const int64_t items = items_->size(blocks_->home_block(0));
+  const std::vector<Rating> sample = sample_of_ratings(kSampleRatings, kSampleUsers, items);
+  std::vector<float> of_users(static_cast<size_t>(kSampleUsers * stride_));
+  std::vector<float> of_items(static_cast<size_t>(items * stride_));
+  return schedmp::measured_pace([&] {
+    steps(sample, {}, of_users.data(), of_items.data());
+    activity_->progress();
+  });
+}
+
+// Once: a task that is told again, or comes from a snapshot of this half, finds it done.
+void MfWorker::read(const MfTask& task) {
+  if (reading_) return;
+  KERF_CHECK(task.first >= 0 && task.count >= 0 && task.first <= job_.users - task.count,
+             "users from {} on, {} of {}", task.first, task.count, job_.users);
+  activity_->doing("reading its ratings");
+  const ops::Range users{task.first, task.first + task.count};
+  read_ratings(users);
+  if (job_.algorithm == MfAlgorithm::kSgd) shuffle(cells_, job_.seed, worker_);
+  draw_users(users);
+  reading_ = task;
+}
+
+void MfWorker::read_ratings(ops::Range users) {
   const Working working = [this] { activity_->progress(); };
-  const SparseColumns ratings = ratings_of_users(job.ratings, job, working);
+  const SparseColumns ratings = ratings_of_users(job_.ratings, users, job_.items, working);
   moments_ = moments_of(ratings.values);
   cells_ = cells_of(ratings, *items_, moments_.mean);
-  if (job.test.empty())
+  if (job_.test.empty())
     tests_.resize(cells_.size());
   else
-    tests_ = cells_of(ratings_of_users(job.test, job, working), *items_, moments_.mean);
-  user_counts_.resize(static_cast<size_t>(job.end - job.begin));
+    tests_ =
+        cells_of(ratings_of_users(job_.test, users, job_.items, working), *items_, moments_.mean);
+  user_counts_.resize(static_cast<size_t>(users.size()));
   for (int block = 0; block < items_->blocks(); ++block) {
     auto& counts = item_counts_.emplace_back(static_cast<size_t>(items_->size(block)));
     for (const Rating& each : cells_[static_cast<size_t>(block)]) {
@@ -52,32 +96,29 @@ void MfWorker::read_ratings(const MfJob& job) {
   }
 }
 
-void MfWorker::draw_rows(runtime::Workplace& workplace, const MfJob& job) {
-  const auto row = [this](std::span<float> rows, int64_t number) {
-    return rows.subspan(static_cast<size_t>(number * stride_), static_cast<size_t>(stride_));
-  };
+void MfWorker::draw_users(ops::Range users) {
   users_.resize(user_counts_.size() * static_cast<size_t>(stride_));
-  const bool zeros = algorithm_ == MfAlgorithm::kCcd;
-  for (int64_t user = job.begin; user < job.end && !zeros; ++user)
-    draw_row(FactorSide::kUsers, user, rank_, job.seed, row(users_, user - job.begin));
-  std::vector<int64_t> sizes;
-  for (int block = 0; block < items_->blocks(); ++block)
-    sizes.push_back(items_->size(block) * (stride_ + (zeros ? kNumbersOfSums : 0)));
-  blocks_.emplace(workplace, std::move(sizes));
-  for (int place = 0; place < blocks_->home_blocks(); ++place)
-    for (int64_t i = 0; i < items_->size(blocks_->home_block(place)); ++i)
-      draw_row(FactorSide::kItems, items_->item(blocks_->home_block(place), i), rank_, job.seed,
-               row(blocks_->at_home(place), i));
+  if (job_.algorithm == MfAlgorithm::kCcd) return;  // zeros
+  for (int64_t user = users.begin; user < users.end; ++user)
+    draw_row(FactorSide::kUsers, user, job_.rank, job_.seed, row(users_, user - users.begin));
 }
 
 MfResult MfWorker::update(const MfTask& task) {
   MfResult result;
-  if (task.work == MfWork::kMoments)
-    result.moments = moments_;
-  else if (task.work == MfWork::kRows)
-    result.rows = rows_of(task);
-  else
-    result = turn(task);
+  switch (task.work) {
+    case MfWork::kPace:
+      result.seconds = pace();
+      break;
+    case MfWork::kRead:
+      read(task);
+      result.moments = moments_;
+      break;
+    case MfWork::kRows:
+      result.rows = rows_of(task);
+      break;
+    default:
+      result = turn(task);
+  }
   activity_->progress();
   return result;
 }
@@ -87,8 +128,13 @@ void MfWorker::standardise_by(const Standard& standard) {
   standard_ = standard;
   standardise(cells_, standard.mean - moments_.mean, standard.scale);
   standardise(tests_, standard.mean - moments_.mean, standard.scale);
-  if (algorithm_ == MfAlgorithm::kCcd)
-    rank_ones_.emplace(cells_, std::ssize(user_counts_), rank_, stride_);
+  if (job_.algorithm == MfAlgorithm::kCcd)
+    rank_ones_.emplace(cells_, std::ssize(user_counts_), job_.rank, stride_);
+}
+
+double MfWorker::steps(std::span<const Rating> ratings, const SgdRate& rate, float* users,
+                       float* items) {
+  return take_steps(ratings, rate, stride_, users, items);
 }
 
 MfResult MfWorker::turn(const MfTask& task) {
@@ -102,7 +148,7 @@ MfResult MfWorker::turn(const MfTask& task) {
     if (rank_ones_) rank_ones_->settle(*blocks_, i, values, users_);
     float* rows = values.data();
     if (task.work == MfWork::kSteps)
-      result.errors += take_steps(cells_[block], rate, stride_, users_.data(), rows);
+      result.errors += steps(cells_[block], rate, users_.data(), rows);
     else
       result.errors += squared_errors(cells_[block], stride_, users_.data(), rows);
     result.squares += weighted_squares(rows, stride_, item_counts_[block]);
@@ -120,10 +166,10 @@ std::vector<float> MfWorker::rows_of(const MfTask& task) {
   KERF_CHECK(task.first >= 0 && task.count >= 0 &&
              (task.first + task.count) * stride_ <= std::ssize(rows));
   std::vector<float> some;
-  some.reserve(static_cast<size_t>(task.count * rank_));
+  some.reserve(static_cast<size_t>(task.count * job_.rank));
   for (int64_t i = task.first; i < task.first + task.count; ++i) {
     const float* row = rows.data() + i * stride_;
-    some.insert(some.end(), row, row + rank_);
+    some.insert(some.end(), row, row + job_.rank);
   }
   return some;
 }

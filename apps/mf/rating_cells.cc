@@ -37,6 +37,17 @@ RatingCells cells_of(const SparseColumns& ratings, const ItemBlocks& items, doub
   return cells;
 }
 
+std::vector<Rating> sample_of_ratings(int64_t count, int64_t users, int64_t items) {
+  std::vector<float> places(static_cast<size_t>(2 * count));
+  ops::fill_uniform({.purpose = ops::kSamplingPurpose}, 0, places);
+  std::vector<Rating> sample;
+  for (size_t i = 0; i < places.size(); i += 2)
+    sample.push_back(
+        {static_cast<int32_t>(static_cast<double>(places[i]) * static_cast<double>(users)),
+         static_cast<int32_t>(static_cast<double>(places[i + 1]) * static_cast<double>(items)), 1});
+  return sample;
+}
+
 void shuffle(RatingCells& cells, uint64_t seed, int worker) {
   auto number = static_cast<int64_t>(cells.size()) * worker;
   for (std::vector<Rating>& cell : cells) {

@@ -34,6 +34,8 @@ Moments moments_of(const std::vector<double>& values);
 
 // Less `mean`, in the order of the matrix: item by item.
 RatingCells cells_of(const SparseColumns& ratings, const ItemBlocks& items, double mean);
+// So many, all over the rows of some users and items: for who wants to know how long it takes.
+std::vector<Rating> sample_of_ratings(int64_t count, int64_t users, int64_t items);
 // Every cell in an order of its own, drawn by the seed.
 void shuffle(RatingCells& cells, uint64_t seed, int worker);
 // Every value v becomes (v - shift) / scale.

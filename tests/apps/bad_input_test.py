@@ -337,7 +337,7 @@ class Requests(KerfTest):
         for command, count in least.items():
             text = run(command, "--help").stdout
             flags = set(re.findall(r"^ +(--[a-z0-9-]+)", text, re.MULTILINE))
-            flags -= {"--certify", "--external-data", "--fit-batch", "--front", "--help", "--json", "--nesterov", "--no-shuffle", "--no-test", "--recompute",
+            flags -= {"--balance", "--certify", "--external-data", "--fit-batch", "--front", "--help", "--json", "--nesterov", "--no-shuffle", "--no-test", "--recompute",
                       "--plan" if command == "report" else "", "--short", "--why"}
             self.assertGreaterEqual(len(flags), count, command)
             for flag in sorted(flags):

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "apps/data/sparse_entries.h"
 #include "apps/lda/document_topics.h"
-#include "apps/lda/lda.h"
 #include "apps/lda/rising_logs.h"
 #include "apps/lda/topic_model.h"
 #include "apps/lda/topic_sampler.h"
@@ -46,28 +46,6 @@ TEST(WordBlocks, HaveEveryWordOnceAndAboutAsManyTokens) {
   EXPECT_THAT(seen, testing::Each(1));
   EXPECT_EQ(divided_words(tokens, 6, 4).order, blocks.order);
   EXPECT_NE(divided_words(tokens, 6, 5).order, blocks.order);
-}
-
-TEST(DividedDocuments, HaveAboutAsManyTokens) {
-  std::mt19937_64 random(5);
-  for (const int workers : {1, 2, 3, 7}) {
-    std::vector<int64_t> tokens(300);
-    for (int64_t& each : tokens) each = static_cast<int64_t>(random() % 100);
-    const auto ranges = divided_documents(tokens, workers);
-    const int64_t all = std::accumulate(tokens.begin(), tokens.end(), int64_t{0});
-    int64_t end = 0;
-    for (const ops::Range& each : ranges) {
-      EXPECT_EQ(each.begin, end);
-      end = each.end;
-      const int64_t here =
-          std::accumulate(tokens.begin() + each.begin, tokens.begin() + each.end, int64_t{0});
-      EXPECT_NEAR(static_cast<double>(here), static_cast<double>(all) / workers, 100);
-    }
-    EXPECT_EQ(end, 300);
-  }
-  for (const auto& lengths : {std::vector<int64_t>{0, 0, 9, 0}, {9, 0, 0, 0}, {0, 0, 0, 9}})
-    for (const int workers : {1, 2, 3, 4})
-      for (const ops::Range& each : divided_documents(lengths, workers)) EXPECT_GE(each.size(), 1);
 }
 
 TEST(RisingLogs, AreDifferencesOfTheLogarithmOfGamma) {

@@ -4,11 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <numeric>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "apps/lda/lda_worker.h"
@@ -37,12 +40,22 @@ class Topics : public testing::Test {
     tokens_ = count_tokens(FileBytes(options_.corpus), kWords);
   }
 
+  template <class Half = LdaWorker>
   std::unique_ptr<Lda> fitted(int workers) const {
     auto program = std::make_unique<Lda>(options_, tokens_, workers);
-    const auto crew = tests::inproc_crew(workers, {{"lda", schedmp::worker_half<LdaWorker>}});
+    const auto crew = tests::inproc_crew(workers, {{"lda", schedmp::worker_half<Half>}});
     schedmp::run(*program, *crew);
     crew->stop();
     return program;
+  }
+  void expect_every_token(const TopicModel& model) const {
+    ASSERT_EQ(model.words(), kWords);
+    for (int64_t word = 0; word < kWords; ++word) {
+      const auto counts = model.counts.values_of(word);
+      EXPECT_EQ(std::accumulate(counts.begin(), counts.end(), 0.0),
+                static_cast<double>(tokens_.of_words[static_cast<size_t>(word)]))
+          << "word " << word;
+    }
   }
   // Mean over three seeds.
   double mean_likelihood(int workers) {
@@ -171,17 +184,82 @@ TEST_F(Topics, KeepsEveryTokenOfEveryWord) {
         options_.topics = topics;
         options_.blocks_per_worker = blocks;
         options_.iterations = 3;
+        SCOPED_TRACE(testing::Message() << workers << " workers, " << blocks << " blocks each");
         const auto program = fitted(workers);
-        const TopicModel& model = program->model();
-        ASSERT_EQ(model.topics(), topics);
-        ASSERT_EQ(model.words(), kWords);
-        for (int64_t word = 0; word < kWords; ++word) {
-          const auto counts = model.counts.values_of(word);
-          EXPECT_EQ(std::accumulate(counts.begin(), counts.end(), 0.0),
-                    static_cast<double>(tokens_.of_words[static_cast<size_t>(word)]))
-              << "word " << word << ", " << workers << " workers, " << blocks << " blocks each";
-        }
+        ASSERT_EQ(program->model().topics(), topics);
+        expect_every_token(program->model());
       }
+}
+
+// The first worker takes ten microseconds more for each token.
+class SlowLdaWorker final : public LdaWorker {
+ public:
+  void start(runtime::Workplace& workplace, const LdaJob& job) override {
+    slow_ = workplace.worker == 0;
+    LdaWorker::start(workplace, job);
+  }
+
+ private:
+  void sweep(const Block& block, int64_t number) override {
+    if (slow_) std::this_thread::sleep_for(std::chrono::microseconds(10 * own_tokens(block)));
+    LdaWorker::sweep(block, number);
+  }
+  bool slow_ = false;
+};
+
+TEST_F(Topics, KeepsEveryTokenWhereSpeedsDivideTheDocuments) {
+  options_.balance = true;
+  options_.iterations = 3;
+  for (const int workers : {1, 2, 3}) {
+    SCOPED_TRACE(testing::Message() << workers << " workers");
+    const auto program = fitted<SlowLdaWorker>(workers);
+    const std::vector<int64_t> documents = program->documents_of_workers();
+    ASSERT_EQ(std::ssize(documents), workers);
+    EXPECT_EQ(std::accumulate(documents.begin(), documents.end(), int64_t{0}), std::ssize(corpus_));
+    EXPECT_THAT(documents, testing::Each(testing::Ge(1)));
+    EXPECT_LE(documents[0], std::ssize(corpus_) / (workers == 1 ? 1 : 2 * workers))
+        << "it is far slower";
+    expect_every_token(program->model());
+  }
+}
+
+// Ends where the light goes out: before this round.
+class EndingLda final : public Lda {
+ public:
+  EndingLda(const LdaOptions& options, const TokenCounts& tokens, int workers, int64_t end)
+      : Lda(options, tokens, workers), end_(end) {}
+  Decision schedule(int64_t round) override {
+    if (round == end_) throw Error(ErrorCode::kUnavailable, "the light went out");
+    return Lda::schedule(round);
+  }
+
+ private:
+  int64_t end_;
+};
+
+// Behind measuring, behind reading, behind sweeps: what goes on measures nothing, and reads again.
+TEST_F(Topics, GoOnWithTheDivisionOfTheirSnapshot) {
+  constexpr int kWorkers = 3;
+  options_.balance = true;
+  options_.iterations = 5;
+  for (const int64_t end : {1, 2, 4}) {
+    SCOPED_TRACE(testing::Message() << "round " << end);
+    const auto folder = folder_ / ("kept-" + std::to_string(end));
+    std::filesystem::create_directory(folder);
+    EndingLda ended(options_, tokens_, kWorkers, end);
+    const auto slow = tests::inproc_crew(kWorkers, {{"lda", schedmp::worker_half<SlowLdaWorker>}});
+    EXPECT_TRUE(tests::error_of(
+        [&] { schedmp::run(ended, *slow, {.snapshots = {.folder = folder, .every_rounds = 1}}); }));
+    slow->stop();
+    Lda program(options_, tokens_, kWorkers);
+    const auto crew = tests::inproc_crew(kWorkers, {{"lda", schedmp::worker_half<LdaWorker>}});
+    schedmp::run(program, *crew, {.snapshots = {.resume = folder}});
+    crew->stop();
+    EXPECT_EQ(program.documents_of_workers(), ended.documents_of_workers());
+    EXPECT_LE(program.documents_of_workers()[0], std::ssize(corpus_) / (2 * kWorkers));
+    EXPECT_EQ(program.points().back().rounds, options_.iterations);
+    expect_every_token(program.model());
+  }
 }
 
 TEST_F(Topics, ATokenThatIsLostEndsIt) {

@@ -110,6 +110,17 @@ class Topics(KerfTest):
                 self.assertIn("Topics, 3 of them", picture.read_text())
                 self.assertNotIn("gap", picture.read_text())
 
+    def test_speeds_divide_the_documents(self):
+        out = self.folder / "model"
+        answer = run(*self.common, "--workers", 3, "--balance", "--iterations", 5, "--out", out, "--json")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        told = json.loads(answer.stdout)
+        self.assertEqual((len(told["documents_of_workers"]), sum(told["documents_of_workers"])), (3, DOCUMENTS))
+        self.assertGreaterEqual(min(told["documents_of_workers"]), 1)
+        self.assertEqual(sum(map(sum, read_model(out)[0])), told["tokens"])
+        self.assertRegex(run(*self.common, "--workers", 1, "--balance", "--iterations", 2).stdout, rf"a token; documents over the workers: {DOCUMENTS}\n$")
+        self.assertNotIn("documents_of_workers", json.loads(run(*self.common, "--iterations", 2, "--json").stdout))
+
     def test_the_same_bits_over_any_transport(self):
         bits = set()
         for transport in ("inproc", "shm", "tcp"):

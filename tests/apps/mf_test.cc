@@ -6,10 +6,13 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "apps/data/matrix_market.h"
@@ -19,6 +22,7 @@
 #include "schedmp/scheduler.h"
 #include "schedmp/variables/block_rotation.h"
 #include "tests/apps/rank_one_sums.h"
+#include "tests/support/errors.h"
 #include "tests/support/inproc_crew.h"
 #include "tests/support/temporary_folder.h"
 
@@ -63,9 +67,10 @@ class MatrixFactorisation : public testing::Test {
   }
 
   std::unique_ptr<Mf> fitted(int workers) const { return fitted(options_, workers); }
+  template <class Half = MfWorker>
   static std::unique_ptr<Mf> fitted(const MfOptions& options, int workers) {
     auto program = std::make_unique<Mf>(options, workers);
-    const auto crew = tests::inproc_crew(workers, {{"mf", schedmp::worker_half<MfWorker>}});
+    const auto crew = tests::inproc_crew(workers, {{"mf", schedmp::worker_half<Half>}});
     schedmp::run(*program, *crew);
     crew->stop();
     return program;
@@ -104,7 +109,8 @@ class MatrixFactorisation : public testing::Test {
 
 // What one has to know to do by oneself what all workers do: in every rotation worker by worker.
 struct OneLoop {
-  OneLoop(const MfOptions& options, int workers);
+  // users: of each worker.
+  OneLoop(const MfOptions& options, const std::vector<int64_t>& users);
 
   const MfOptions options;
   const ItemBlocks blocks;
@@ -127,15 +133,17 @@ struct OneLoop {
   }
   void sgd();
   void coordinate_descent();
+  void run() { ccd ? coordinate_descent() : sgd(); }
   void expect_equal(const Mf& program) const;
 };
 
-OneLoop::OneLoop(const MfOptions& given, int workers)
+OneLoop::OneLoop(const MfOptions& given, const std::vector<int64_t>& users_of_workers)
     : options(given),
-      blocks(given.items, workers * given.blocks_per_worker, given.seed),
+      blocks(given.items, static_cast<int>(users_of_workers.size()) * given.blocks_per_worker,
+             given.seed),
       stride(padded(given.rank)),
       ccd(given.algorithm == MfAlgorithm::kCcd),
-      rotation(workers, blocks.blocks()),
+      rotation(static_cast<int>(users_of_workers.size()), blocks.blocks()),
       items(static_cast<size_t>(blocks.blocks())) {
   for (int block = 0; block < blocks.blocks(); ++block)
     for (int64_t i = 0; i < blocks.size(block); ++i)
@@ -143,8 +151,8 @@ OneLoop::OneLoop(const MfOptions& given, int workers)
   std::vector<Moments> moments;
   Moments all;
   int64_t begin = 0;
-  for (const ops::IndexSet& share : ops::split_evenly(options.users, workers)) {
-    const int64_t end = begin + share.size(options.users);
+  for (const int64_t count : users_of_workers) {
+    const int64_t end = begin + count;
     const SparseColumns own = read_matrix_market(FileBytes(options.ratings), {begin, end});
     users.emplace_back();
     for (; begin < end; ++begin) draw(FactorSide::kUsers, begin, users.back());
@@ -224,6 +232,13 @@ void OneLoop::expect_equal(const Mf& program) const {
       expect_row(program.items(), blocks.item(block, i), items[static_cast<size_t>(block)], i);
 }
 
+// The first get one more where it does not come out.
+std::vector<int64_t> evenly(int64_t users, int workers) {
+  std::vector<int64_t> each(static_cast<size_t>(workers), users / workers);
+  for (size_t worker = 0; worker < static_cast<size_t>(users % workers); ++worker) ++each[worker];
+  return each;
+}
+
 TEST_F(MatrixFactorisation, IsOneLoopBitForBit) {
   for (const MfAlgorithm algorithm : {MfAlgorithm::kSgd, MfAlgorithm::kCcd})
     for (const int workers : {1, 2, 3, 5})
@@ -231,18 +246,92 @@ TEST_F(MatrixFactorisation, IsOneLoopBitForBit) {
         SCOPED_TRACE(testing::Message() << workers << " workers, " << blocks << " blocks each");
         options_.blocks_per_worker = blocks;
         options_.algorithm = algorithm;
-        OneLoop one(options_, workers);
-        if (one.ccd)
-          one.coordinate_descent();
-        else
-          one.sgd();
         const auto program = fitted(workers);
+        EXPECT_EQ(program->users_of_workers(), evenly(options_.users, workers));
+        OneLoop one(options_, program->users_of_workers());
+        one.run();
         one.expect_equal(*program);
         if (one.ccd) continue;
         const double squares = one.scale * one.scale * one.errors;
         const double rmse = value(program->points().rbegin()[1], Mf::kTrainRmse);
         EXPECT_NEAR(rmse * rmse * static_cast<double>(ratings_.entries()), squares, 1e-9 * squares);
       }
+}
+
+// The first worker takes three microseconds more for each rating.
+class SlowMfWorker final : public MfWorker {
+ public:
+  void start(runtime::Workplace& workplace, const MfJob& job) override {
+    slow_ = workplace.worker == 0;
+    MfWorker::start(workplace, job);
+  }
+
+ private:
+  double steps(std::span<const Rating> ratings, const SgdRate& rate, float* users,
+               float* items) override {
+    if (slow_) std::this_thread::sleep_for(std::chrono::microseconds(3 * ratings.size()));
+    return MfWorker::steps(ratings, rate, users, items);
+  }
+  bool slow_ = false;
+};
+
+TEST_F(MatrixFactorisation, IsOneLoopOfWhatMeasuredSpeedsGive) {
+  options_.balance = true;
+  for (const MfAlgorithm algorithm : {MfAlgorithm::kSgd, MfAlgorithm::kCcd})
+    for (const int workers : {1, 2, 3}) {
+      SCOPED_TRACE(testing::Message() << workers << " workers");
+      options_.algorithm = algorithm;
+      const auto program = fitted<SlowMfWorker>(options_, workers);
+      const std::vector<int64_t> users = program->users_of_workers();
+      ASSERT_EQ(std::ssize(users), workers);
+      EXPECT_THAT(users, testing::Each(testing::Ge(1)));
+      EXPECT_LE(users[0], options_.users / (workers == 1 ? 1 : 2 * workers)) << "it is far slower";
+      OneLoop one(options_, users);
+      one.run();
+      one.expect_equal(*program);
+    }
+}
+
+// Ends where the light goes out: before this round.
+class EndingMf final : public Mf {
+ public:
+  EndingMf(const MfOptions& options, int workers, int64_t end) : Mf(options, workers), end_(end) {}
+  Decision schedule(int64_t round) override {
+    if (round == end_) throw Error(ErrorCode::kUnavailable, "the light went out");
+    return Mf::schedule(round);
+  }
+
+ private:
+  int64_t end_;
+};
+
+// Behind measuring, behind reading, behind turns: what goes on measures nothing, and reads again.
+TEST_F(MatrixFactorisation, GoesOnWithTheDivisionOfItsSnapshot) {
+  constexpr int kWorkers = 3;
+  options_.balance = true;
+  for (const MfAlgorithm algorithm : {MfAlgorithm::kSgd, MfAlgorithm::kCcd})
+    for (const int64_t end : {1, 2, 4}) {
+      SCOPED_TRACE(testing::Message() << "round " << end);
+      options_.algorithm = algorithm;
+      const auto folder = folder_ / "kept" / std::to_string(end);
+      std::filesystem::create_directories(folder);
+      EndingMf ended(options_, kWorkers, end);
+      const auto slow = tests::inproc_crew(kWorkers, {{"mf", schedmp::worker_half<SlowMfWorker>}});
+      EXPECT_TRUE(tests::error_of([&] {
+        schedmp::run(ended, *slow, {.snapshots = {.folder = folder, .every_rounds = 1}});
+      }));
+      slow->stop();
+      Mf program(options_, kWorkers);
+      const auto crew = tests::inproc_crew(kWorkers, {{"mf", schedmp::worker_half<MfWorker>}});
+      schedmp::run(program, *crew, {.snapshots = {.resume = folder}});
+      crew->stop();
+      EXPECT_EQ(program.users_of_workers(), ended.users_of_workers());
+      EXPECT_LE(program.users_of_workers()[0], options_.users / (2 * kWorkers));
+      OneLoop one(options_, program.users_of_workers());
+      one.run();
+      one.expect_equal(program);
+      std::filesystem::remove_all(folder_ / "kept");
+    }
 }
 
 // ---- what it finds

@@ -69,6 +69,19 @@ class MatrixFactorisation(KerfTest):
                 bits.add(b"".join((out / name).read_bytes() for name in ("users.mtx", "items.mtx", "model.txt")))
             self.assertEqual(len(bits), 1, algorithm)
 
+    def test_speeds_divide_the_users(self):
+        for algorithm, transport in (("sgd", "shm"), ("ccd", "inproc")):
+            with self.subTest(algorithm=algorithm):
+                out = self.folder / f"model-{algorithm}"
+                arguments = (*self.common, "--algorithm", algorithm, "--workers", 3, "--transport", transport, "--balance", "--iterations", 80, "--tol", 0)
+                told = json.loads(run(*arguments, "--out", out, "--json").stdout)
+                self.assertEqual((len(told["users_of_workers"]), sum(told["users_of_workers"])), (3, USERS))
+                self.assertGreaterEqual(min(told["users_of_workers"]), 1)
+                self.assertLess(told["test_rmse"], 0.3)
+                self.assertAlmostEqual(told["train_rmse"], rmse(out, self.ratings), delta=1e-4)
+        self.assertRegex(run(*self.common, "--workers", 1, "--balance").stdout, rf"test RMSE [0-9.]+; users over the workers: {USERS}\n$")
+        self.assertNotIn("users_of_workers", json.loads(run(*self.common, "--json").stdout))
+
     def test_it_ends_where_it_gets_no_better(self):
         told = json.loads(run(*self.common, "--tol", 0.05, "--iterations", 1000, "--json").stdout)
         self.assertTrue(told["converged"])

@@ -25,6 +25,8 @@ class Resumed(KerfTest):
                                            + "".join(f"{u} {i} {chance.gauss(3, 1)!r}\n" for u, i in places))
         (self.folder / "corpus.txt").write_text("".join(
             " ".join(f"{word}:{chance.randrange(1, 4)}" for word in sorted(chance.sample(range(30), 12))) + "\n" for _ in range(40)))
+        self.factorisation = ("mf", "--ratings", self.folder / "r.mtx", "--test", self.folder / "r.mtx", "--rank", 3, "--iterations", 9, "--tol", 0)
+        self.topics = ("lda", "--corpus", self.folder / "corpus.txt", "--topics", 5, "--iterations", 9)
 
     def told(self, *arguments):
         answer = run(*arguments, "--json")
@@ -53,6 +55,7 @@ class Resumed(KerfTest):
         self.assertEqual(points(again["history"]), points(whole["history"]))
         seconds = [point["seconds"] for point in again["history"]]
         self.assertEqual(seconds, sorted(seconds), "they go on, too")
+        return whole, again
 
     def test_lasso(self):
         for schedule in ("sweeps", "uniform", "priority", "priority+filter"):
@@ -72,13 +75,21 @@ class Resumed(KerfTest):
         for algorithm in ("sgd", "ccd"):
             for workers in (1, 3):
                 with self.subTest(algorithm=algorithm, workers=workers):
-                    self.goes_on("mf", "--ratings", self.folder / "r.mtx", "--test", self.folder / "r.mtx", "--rank", 3, "--iterations", 9, "--tol", 0,
-                                 "--algorithm", algorithm, "--workers", workers, out=f"{algorithm}{workers}")
+                    self.goes_on(*self.factorisation, "--algorithm", algorithm, "--workers", workers, out=f"{algorithm}{workers}")
 
     def test_topics(self):
         for workers in (1, 3):
             with self.subTest(workers=workers):
-                self.goes_on("lda", "--corpus", self.folder / "corpus.txt", "--topics", 5, "--iterations", 9, "--workers", workers, out=f"lda{workers}")
+                self.goes_on(*self.topics, "--workers", workers, out=f"lda{workers}")
+
+    def test_what_speeds_divided(self):
+        """A resumed run keeps the snapshot's parts, and measures nothing."""
+        for program, arguments in (("mf", self.factorisation), ("mf-ccd", (*self.factorisation, "--algorithm", "ccd")), ("lda", self.topics)):
+            with self.subTest(program=program):
+                whole, again = self.goes_on(*arguments, "--balance", "--workers", 3, out=program)
+                parts = "documents_of_workers" if program == "lda" else "users_of_workers"
+                self.assertEqual(again[parts], whole[parts])
+                self.assertEqual(sum(whole[parts]), 40 if program == "lda" else 30)
 
 
 if __name__ == "__main__":
