@@ -38,18 +38,21 @@ void LdaWorker::start(runtime::Workplace& workplace, const LdaJob& job) {
   blocks_.emplace(workplace, std::move(sizes));
 }
 
-// With documents of a real block's words, which read() replaces.
+// With documents of the words of a block at home, which is left as it was: zeros. read() replaces
+// the documents.
 double LdaWorker::pace() {
   activity_->doing("measuring its pace");
   const int number = blocks_->home_block(0);
   take_documents(sample_of_documents(words_.words(number)));
-  std::vector<int32_t> values(static_cast<size_t>(numbers_of_block(words_.size(number), topics_)));
+  const std::span<int32_t> values = blocks_->at_home(0);
   const Block block = split(number, values);
   count(block);
-  return schedmp::measured_pace([&] {
+  const double seconds = schedmp::measured_pace([&] {
     sweep(block, 1);
     activity_->progress();
   });
+  std::ranges::fill(values, 0);
+  return seconds;
 }
 
 // Once: a task that is told again, or comes from a snapshot of this half, finds it done.
@@ -160,6 +163,7 @@ LdaResult LdaWorker::update(const LdaTask& task) {
 }
 
 void LdaWorker::turn(const LdaTask& task, LdaResult& result) {
+  activity_->doing("a turn of the blocks");
   for (int i = 0; i < blocks_->blocks(); ++i) {
     const int number = blocks_->block();
     const Block block = split(number, blocks_->take());

@@ -50,15 +50,15 @@ void MfWorker::draw_items(runtime::Workplace& workplace) {
                job_.seed, row(blocks_->at_home(place), i));
 }
 
-// Of a block as large as real ones. Steps of size 0 change nothing: each go is like the first.
+// With the rows of a block at home, which steps of size 0 leave as they are.
 double MfWorker::pace() {
   activity_->doing("measuring its pace");
-  const int64_t items = items_->size(blocks_->home_block(0));
-  const std::vector<Rating> sample = sample_of_ratings(kSampleRatings, kSampleUsers, items);
-  std::vector<float> of_users(static_cast<size_t>(kSampleUsers * stride_));
-  std::vector<float> of_items(static_cast<size_t>(items * stride_));
+  const std::vector<Rating> sample =
+      sample_of_ratings(kSampleRatings, kSampleUsers, items_->size(blocks_->home_block(0)));
+  std::vector<float> users(static_cast<size_t>(kSampleUsers * stride_));
+  const std::span<float> items = blocks_->at_home(0);
   return schedmp::measured_pace([&] {
-    steps(sample, {}, of_users.data(), of_items.data());
+    steps(sample, {}, users.data(), items.data());
     activity_->progress();
   });
 }
@@ -138,6 +138,7 @@ double MfWorker::steps(std::span<const Rating> ratings, const SgdRate& rate, flo
 }
 
 MfResult MfWorker::turn(const MfTask& task) {
+  activity_->doing("a turn of the blocks");
   standardise_by({task.mean, task.scale});
   const SgdRate rate{static_cast<float>(task.step), static_cast<float>(task.lambda)};
   if (task.work == MfWork::kMinima) rank_ones_->iterate(*blocks_, rate.lambda, users_, *activity_);

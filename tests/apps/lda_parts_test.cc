@@ -12,6 +12,7 @@
 
 #include "apps/data/sparse_entries.h"
 #include "apps/lda/document_topics.h"
+#include "apps/lda/own_documents.h"
 #include "apps/lda/rising_logs.h"
 #include "apps/lda/topic_model.h"
 #include "apps/lda/topic_sampler.h"
@@ -46,6 +47,25 @@ TEST(WordBlocks, HaveEveryWordOnceAndAboutAsManyTokens) {
   EXPECT_THAT(seen, testing::Each(1));
   EXPECT_EQ(divided_words(tokens, 6, 4).order, blocks.order);
   EXPECT_NE(divided_words(tokens, 6, 5).order, blocks.order);
+}
+
+TEST(SampleOfDocuments, HasTheGivenWordsAlone) {
+  for (const std::vector<int32_t>& words : {std::vector<int32_t>{5}, {9, 2, 40}}) {
+    const Corpus sample = sample_of_documents(words);
+    ASSERT_GT(sample.documents(), 1);
+    std::map<int32_t, int> counts;
+    int64_t tokens = 0;
+    for (int64_t document = 0; document < sample.documents(); ++document) {
+      EXPECT_FALSE(sample.document(document).empty());
+      for (const WordCount& each : sample.document(document)) counts[each.word] += each.count;
+      tokens += std::ssize(sample.document(document));
+    }
+    EXPECT_EQ(tokens, std::ssize(sample.entries));
+    ASSERT_EQ(counts.size(), words.size());
+    for (const int32_t word : words)
+      EXPECT_NEAR(counts[word], static_cast<double>(tokens) / static_cast<double>(words.size()),
+                  0.1 * static_cast<double>(tokens));
+  }
 }
 
 TEST(RisingLogs, AreDifferencesOfTheLogarithmOfGamma) {

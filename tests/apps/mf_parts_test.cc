@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -75,6 +76,24 @@ TEST(ItemBlocks, HaveEveryItemOnce) {
   }
   EXPECT_THAT(seen, testing::Each(1));
   EXPECT_EQ(blocks.largest(), 13);
+}
+
+// So that every row is as likely to be in the cache as any other.
+TEST(SampleOfRatings, IsAllOverTheRows) {
+  for (const int64_t users : {1, 7, 1024})
+    for (const int64_t items : {1, 3, 500}) {
+      std::vector<int> of_user(static_cast<size_t>(users)), of_item(static_cast<size_t>(items));
+      const auto sample = sample_of_ratings(10'000, users, items);
+      ASSERT_EQ(sample.size(), 10'000);
+      for (const Rating& each : sample) {
+        ++of_user.at(static_cast<size_t>(each.user));
+        ++of_item.at(static_cast<size_t>(each.item));
+      }
+      for (const auto* counts : {&of_user, &of_item}) {
+        const auto each = 10'000.0 / static_cast<double>(counts->size());
+        for (const int count : *counts) EXPECT_NEAR(count, each, 6 * std::sqrt(each));
+      }
+    }
 }
 
 TEST(Moments, AddUp) {
