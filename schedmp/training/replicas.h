@@ -1,10 +1,11 @@
 // Replicas: a plan that several groups of workers run at once, each on its own rows, with weights
 // that they share through tables (schedmp/tables), one for each part of the plan.
 //
-//   ssp:S      each step pushes its gradient to the tables' optimizer, and reads weights that lack at
-//              most the last S clocks of any replica (Ho et al., NIPS 2013)
-//   async      the same without a bound; gradients may be pushed, and weights fetched, every so many
-//              steps (Downpour SGD: Dean et al., "Large Scale Distributed Deep Networks", NIPS 2012)
+//   ssp:S      each step pushes its gradient to the tables' optimizer, and reads weights that lack
+//              at most the last S clocks of any replica (Ho et al., NIPS 2013)
+//   async      the same without a bound; gradients may be pushed, and weights fetched, every so
+//              many steps (Downpour SGD: Dean et al., "Large Scale Distributed Deep Networks",
+//              NIPS 2012)
 //   average:K  each replica trains by itself, and every K steps all go on from the mean of their
 //              weights
 //

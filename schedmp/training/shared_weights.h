@@ -1,5 +1,5 @@
-// A worker's weights of a replica, as tables have them: pushes what a step came to, and fetches what
-// all came to (replicas.h).
+// A worker's weights of a replica, as tables have them: pushes what a step came to, and fetches
+// what all came to (replicas.h).
 //
 // Used by the compute thread only.
 #pragma once
