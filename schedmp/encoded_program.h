@@ -149,19 +149,28 @@ class DecodingHandler final : public runtime::Handler {
         return traced(runtime::decode<TracedTask<Task>>(what));
       case WorkerRequest::kSnapshot:
         workplace_->activity.doing("writing its snapshot");
-        return runtime::encode(write_part(std::string(what), half_->snapshot(), alive()));
+        return runtime::encode(write_part(std::string(what), snapshot(), alive()));
       case WorkerRequest::kRestore:
         workplace_->activity.doing("reading its snapshot");
-        restore_from(runtime::decode<PlacedPart>(what), *half_, alive());
+        restore_from(runtime::decode<PlacedPart>(what), *this, alive());
         return {};
       case WorkerRequest::kUpdate:
         break;
     }
-    return runtime::encode(half_->update(runtime::decode<Task>(what)));
+    std::string result = runtime::encode(half_->update(runtime::decode<Task>(what)));
+    tables_->check();
+    return result;
   }
+  // By restore_from().
+  void restore(std::string_view snapshot) { half_->restore(tables_->take_state(snapshot)); }
 
  private:
   using Task = typename Messages::Task;
+
+  std::string snapshot() {
+    tables_->rest();
+    return tables_->with_state(half_->snapshot());
+  }
 
   Alive alive() const {
     return [this] { workplace_->activity.progress(); };
@@ -174,6 +183,7 @@ class DecodingHandler final : public runtime::Handler {
     runtime::Span span = update_span(task.round);
     TracedResult<typename Messages::Result> result;
     result.result = half_->update(task.task);
+    tables_->check();
     span.end_ns = runtime::now_ns();
     trace.add(std::move(span));
     result.spans = trace.take();

@@ -1,5 +1,5 @@
-// Snapshots: what the halves of a program hold between two rounds, as files, from which a later run
-// goes on to the same bits.
+// Snapshots: what the halves of a program and its tables hold between two rounds, as files, from
+// which a later run goes on: to the same bits, but for what stale reads of tables decide.
 //
 //   FOLDER/snapshot.json     which of the folders beside it counts, the sums of its files, and of
 //                            which run it is; replaced atomically: there is always a whole one

@@ -2,7 +2,7 @@
 //
 //   kUpdate    a task of the program                             -> its result
 //   kTraced    the round, and a task                             -> the spans, and its result
-//   kSnapshot  a path: write what the worker's half holds there  -> a SnapshotPart
+//   kSnapshot  a path: write what half and tables hold there     -> a SnapshotPart
 //   kRestore   a PlacedPart: go on from what lies there           -> nothing
 #pragma once
 

@@ -1,6 +1,7 @@
 #include "schedmp/tables/table_desk.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "runtime/error.h"
 
@@ -9,6 +10,8 @@ namespace kerf::schedmp {
 namespace {
 
 constexpr int64_t kMostUnsent = int64_t{64} << 20;
+// How long a server has to answer, or to say who holds it up, before it counts as awaited itself.
+constexpr std::chrono::milliseconds kPatience{100};
 
 }  // namespace
 
@@ -29,13 +32,27 @@ void TableDesk::submit(std::vector<TableOrder> orders) {
 TableAnswers TableDesk::await(int64_t read, int awaited) {
   std::unique_lock lock(mutex_);
   TableAnswers& answers = reads_.at(read);
-  changed_.wait(lock, [&] {
+  const auto news = [&] {
     return failure_ || answers.missing == 0 || (answers.awaited != awaited && answers.awaited >= 0);
-  });
+  };
+  if (awaited < 0 && !changed_.wait_for(lock, kPatience, news)) answers.awaited = server_of(read);
+  changed_.wait(lock, news);
   if (answers.missing > 0 && failure_) std::rethrow_exception(failure_);
   const TableAnswers known = answers;
   if (known.missing == 0) reads_.erase(read);
   return known;
+}
+
+void TableDesk::await_rest() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return failure_ || rested_; });
+  if (!rested_) std::rethrow_exception(failure_);
+  rested_ = false;
+}
+
+void TableDesk::check() {
+  const std::lock_guard lock(mutex_);
+  if (failure_) std::rethrow_exception(failure_);
 }
 
 std::vector<TableOrder> TableDesk::take() {
@@ -49,29 +66,38 @@ void TableDesk::sent(int64_t bytes) {
   changed_.notify_one();
 }
 
-void TableDesk::land(const TableMessage& answer) {
+const TableLanding& TableDesk::landing(int from, int64_t id) const {
+  const auto found = landings_.find(id);
+  if (found == landings_.end() || found->second.server != from)
+    throw Error(ErrorCode::kProtocol, "an answer to a read that it was not asked for");
+  return found->second;
+}
+
+int TableDesk::server_of(int64_t read) const {
+  const auto found =
+      std::ranges::find_if(landings_, [&](const auto& each) { return each.second.read == read; });
+  return found->second.server;
+}
+
+void TableDesk::land(int from, const TableMessage& answer) {
   const std::lock_guard lock(mutex_);
-  const auto found = landings_.find(answer.head.id);
-  if (found == landings_.end())
-    throw Error(ErrorCode::kProtocol, "an answer to a read that nobody asked for");
-  const TableLanding& landing = found->second;
-  const auto width = static_cast<size_t>(landing.width);
-  if (answer.head.rows.size() != landing.ranges.size() ||
-      answer.numbers.size() != static_cast<size_t>(count_rows(answer.head.rows)) * width)
+  const TableLanding& asked = landing(from, answer.head.id);
+  const auto same_rows = [](const TableLanding::Rows& one, const ops::Range& other) {
+    return one.count == other.size();
+  };
+  int64_t rows = 0;
+  for (const TableLanding::Rows& each : asked.ranges) rows += each.count;
+  if (!std::ranges::equal(asked.ranges, answer.head.rows, same_rows) ||
+      std::ssize(answer.numbers) != rows * asked.width)
     throw Error(ErrorCode::kProtocol, "an answer of other rows than were asked for");
-  const float* from = answer.numbers.data();
-  for (size_t range = 0; range < landing.ranges.size(); ++range) {
-    float* to = landing.ranges[range];
-    for (int64_t row = 0; row < answer.head.rows[range].size(); ++row) {
-      std::copy_n(from, width, to);
-      from += width;
-      to += landing.stride * landing.width;
-    }
-  }
-  TableAnswers& answers = reads_.at(landing.read);
+  const float* numbers = answer.numbers.data();
+  for (const TableLanding::Rows& each : asked.ranges)
+    for (int64_t row = 0; row < each.count; ++row, numbers += asked.width)
+      std::copy_n(numbers, asked.width, each.first + row * asked.stride * asked.width);
+  TableAnswers& answers = reads_.at(asked.read);
   answers.clock = std::min(answers.clock, answer.head.clock);
   --answers.missing;
-  landings_.erase(found);
+  landings_.erase(answer.head.id);
   if (answers.missing == 0) changed_.notify_one();
 }
 
@@ -80,6 +106,12 @@ void TableDesk::holds_up(int64_t id, int worker) {
   const auto found = landings_.find(id);
   if (found == landings_.end()) return;  // it was answered meanwhile
   reads_.at(found->second.read).awaited = worker;
+  changed_.notify_one();
+}
+
+void TableDesk::rested() {
+  const std::lock_guard lock(mutex_);
+  rested_ = true;
   changed_.notify_one();
 }
 

@@ -17,8 +17,13 @@ namespace kerf::schedmp {
 
 // Where the answer to a message of a read goes: range by range, `stride` rows apart.
 struct TableLanding {
+  struct Rows {
+    float* first = nullptr;
+    int64_t count = 0;
+  };
   int64_t read = 0;
-  std::vector<float*> ranges;
+  int server = -1;  // who was asked
+  std::vector<Rows> ranges = {};
   int64_t width = 1;
   int64_t stride = 1;
 };
@@ -43,27 +48,37 @@ class TableDesk {
   // The compute thread's. Waits while too much has yet to be sent; throws what ended the table
   // thread.
   void submit(std::vector<TableOrder> orders);
-  // Until all answers of the read are there, or somebody else than `awaited` holds it up. Throws
-  // as submit().
+  // Until all answers of the read are there, or somebody else than `awaited`, -1 for nobody, holds
+  // it up: for all one knows a server that does not even say who does. Throws as submit().
   TableAnswers await(int64_t read, int awaited);
+  // Until rested(). Throws as submit().
+  void await_rest();
+  // Throws what ended the table thread, if anything did.
+  void check();
 
   // The table thread's.
   std::vector<TableOrder> take();
   // As many bytes of orders are on their way.
   void sent(int64_t bytes);
-  // Takes an answer in. Throws Error{kProtocol} where nobody asked for it, or not for so much.
-  void land(const TableMessage& answer);
+  // Takes an answer in. Throws Error{kProtocol} where this worker was not asked, or for other rows.
+  void land(int from, const TableMessage& answer);
   void holds_up(int64_t id, int worker);
+  // Whoever has anything to say to this worker's shards said that this was all.
+  void rested();
   // Nothing comes any more.
   void fail(std::exception_ptr failure);
 
  private:
+  const TableLanding& landing(int from, int64_t id) const;
+  int server_of(int64_t read) const;
+
   std::mutex mutex_;  // guards all below
   std::condition_variable changed_;
   std::vector<TableOrder> orders_;
   int64_t unsent_bytes_ = 0;
   std::map<int64_t, TableLanding> landings_;  // by id of a message
   std::map<int64_t, TableAnswers> reads_;
+  bool rested_ = false;
   std::exception_ptr failure_;
 };
 

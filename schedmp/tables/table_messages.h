@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ops/layout.h"
@@ -22,6 +23,7 @@ enum class TableWord : uint8_t {
   kValues,    // answers kRead: the numbers, and the clock that all had come to
   kWaits,     // answers kRead for now: it waits for worker `clock`
   kChanges,   // from another group: rows grew there by the numbers
+  kRest,      // that was all for now, from a client, or from another group
 };
 
 struct TableHead {
@@ -40,14 +42,11 @@ struct TableHead {
   template <class Archive>
   void serialize(Archive& archive) {
     archive(word, table, id, clock, settled, decays, rate, scale);
-    std::vector<int64_t> ends;
-    for (const ops::Range& each : rows) {
-      ends.push_back(each.begin);
-      ends.push_back(each.end);
-    }
+    std::vector<std::pair<int64_t, int64_t>> ends;
+    for (const ops::Range& each : rows) ends.emplace_back(each.begin, each.end);
     archive(ends);
     rows.clear();
-    for (size_t i = 0; i + 1 < ends.size(); i += 2) rows.push_back({ends[i], ends[i + 1]});
+    for (const auto& [begin, end] : ends) rows.push_back({begin, end});
   }
 };
 

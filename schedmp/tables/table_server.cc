@@ -6,6 +6,13 @@
 
 namespace kerf::schedmp {
 
+namespace {
+
+// Messages of one peer, before others have their turn and answers go out.
+constexpr int kMostInARow = 16;
+
+}  // namespace
+
 TableServer::TableServer(runtime::Workplace& workplace, const std::vector<TableSpec>& specs,
                          TableDesk& desk)
     : workplace_(workplace), endpoint_(*workplace.service), desk_(desk) {
@@ -14,24 +21,30 @@ TableServer::TableServer(runtime::Workplace& workplace, const std::vector<TableS
   for (int peer = 0; peer < workplace.workers; ++peer)
     if (!lanes[self][static_cast<size_t>(peer)].empty()) peers_.insert(peer);
   for (size_t i = 0; i < specs.size(); ++i)
-    if (const auto place = place_in(specs[i], workplace.worker))
-      tables_.emplace(static_cast<int32_t>(i),
-                      Served{specs[i], *place, TableShard(specs[i], *place)});
+    if (const auto place = place_in(specs[i], workplace.worker)) {
+      const auto number = static_cast<int32_t>(i);
+      tables_.emplace(number, Served{number, specs[i], *place, TableShard(specs[i], *place)});
+    }
 }
 
-TableServer::~TableServer() {
-  stopping_ = true;
-  if (thread_.joinable()) endpoint_.wake();
-}
+TableServer::~TableServer() { pause(); }
 
-std::span<float> TableServer::own(int table) {
-  KERF_CHECK(!thread_.joinable(), "rows of table {} are served by now", table);
+TableShard* TableServer::shard(int table) {
+  KERF_CHECK(!is_serving(), "rows of table {} are served by now", table);
   const auto found = tables_.find(table);
-  return found == tables_.end() ? std::span<float>() : found->second.shard.values();
+  return found == tables_.end() ? nullptr : &found->second.shard;
 }
 
 void TableServer::serve() {
   thread_ = std::jthread([this] { run(); });
+}
+
+void TableServer::pause() {
+  if (!is_serving()) return;
+  stopping_ = true;
+  endpoint_.wake();
+  thread_.join();
+  stopping_ = false;
 }
 
 void TableServer::run() {
@@ -62,7 +75,9 @@ bool TableServer::take_messages() {
   bool any = false;
   for (const int peer : peers_) {
     runtime::ReceiveChannel& channel = endpoint_.receiver(peer);
-    while (const auto view = channel.receive(runtime::Deadline::min())) {
+    for (int i = 0; i < kMostInARow; ++i) {
+      const auto view = channel.receive(runtime::Deadline::min());
+      if (!view) break;
       any = true;
       try {
         handle(peer, read_message({view->data, view->bytes}));
@@ -77,9 +92,11 @@ bool TableServer::take_messages() {
 }
 
 void TableServer::handle(int from, const TableMessage& message) {
-  if (message.head.word == TableWord::kValues) return desk_.land(message);
-  if (message.head.word == TableWord::kWaits)
-    return desk_.holds_up(message.head.id, static_cast<int>(message.head.clock));
+  if (message.head.word == TableWord::kValues) {
+    desk_.land(from, message);
+    return workplace_.activity.progress();
+  }
+  if (message.head.word == TableWord::kWaits) return hear_who_holds_up(message.head);
   const auto found = tables_.find(message.head.table);
   if (found == tables_.end())
     throw Error(ErrorCode::kProtocol, kerf::format("there is no table {}", message.head.table));
@@ -89,8 +106,10 @@ void TableServer::handle(int from, const TableMessage& message) {
 void TableServer::handle_request(Served& table, int from, const TableMessage& message) {
   const std::optional<TablePlace> sender = place_in(table.spec, from);
   const bool is_client = sender && sender->group == table.place.group;
+  const bool is_twin = sender && !is_client && sender->place == table.place.place;
+  const bool rests = message.head.word == TableWord::kRest;
   const bool changes = message.head.word == TableWord::kChanges;
-  if (!sender || changes == is_client || (changes && sender->place != table.place.place))
+  if (!(is_client && !changes) && !(is_twin && (changes || rests)))
     throw Error(ErrorCode::kProtocol, "it has nothing to say there", "table " + table.spec.name);
   switch (message.head.word) {
     case TableWord::kRead: {
@@ -105,15 +124,43 @@ void TableServer::handle_request(Served& table, int from, const TableMessage& me
     case TableWord::kGradient:
       return table.shard.change(sender->place, message);
     case TableWord::kClock:
-      table.shard.tick(sender->place, message.head.settled);
+      table.shard.tick(sender->place, message.head);
       if (const auto news = table.shard.take_news()) tell_groups(table, *news);
       return look_again(table);
     case TableWord::kChanges:
       table.shard.hear(sender->group, message);
       return look_again(table);
+    case TableWord::kRest:
+      return hear_rest(table, from, is_client);
     default:
       throw Error(ErrorCode::kProtocol, "a word that there is not", "table " + table.spec.name);
   }
+}
+
+// Behind all that the sender had to say: when all clients said so, the other groups hear so behind
+// what these had changed.
+void TableServer::hear_rest(Served& table, int from, bool is_client) {
+  if (!table.resting.insert(from).second)
+    throw Error(ErrorCode::kProtocol, "it rests twice", "table " + table.spec.name);
+  const auto rests = [&](int worker) { return table.resting.contains(worker); };
+  if (is_client && std::ranges::all_of(table.group(), rests))
+    for (const int twin : table.twins())
+      send(twin, {{.word = TableWord::kRest, .table = table.number}, {}});
+  const auto at_rest = [](const auto& each) {
+    const Served& served = each.second;
+    return served.resting.size() == served.group().size() + served.twins().size();
+  };
+  if (!std::ranges::all_of(tables_, at_rest)) return;
+  for (auto& each : tables_) each.second.resting.clear();
+  desk_.rested();
+}
+
+std::vector<int> TableServer::Served::twins() const {
+  std::vector<int> twins;
+  for (size_t other = 0; other < spec.groups.size(); ++other)
+    if (static_cast<int>(other) != place.group)
+      twins.push_back(spec.groups[other][static_cast<size_t>(place.place)]);
+  return twins;
 }
 
 void TableServer::look_again(Served& table) {
@@ -145,22 +192,23 @@ void TableServer::tell_who_holds_up(const Served& table, Parked& read) {
   send(read.from, {std::move(head), {}});
 }
 
+void TableServer::hear_who_holds_up(const TableHead& head) {
+  if (head.clock < 0 || head.clock >= workplace_.workers)
+    throw Error(ErrorCode::kProtocol, kerf::format("there is no worker {}", head.clock));
+  desk_.holds_up(head.id, static_cast<int>(head.clock));
+}
+
 void TableServer::tell_groups(Served& table, const TableShard::News& news) {
   const int64_t width = table.spec.width;
   const int64_t rows = std::ssize(news.changes) / width;
   const int64_t most = rows_in_a_message(table.spec);
-  const auto number = std::ranges::find_if(tables_, [&](const auto& each) {
-                        return &each.second == &table;
-                      })->first;
   for (int64_t first = 0; first < std::max<int64_t>(rows, 1); first += most) {
     const ops::Range some{first, std::min(rows, first + most)};
-    TableHead head{.word = TableWord::kChanges, .table = number, .rows = {some}};
+    TableHead head{.word = TableWord::kChanges, .table = table.number, .rows = {some}};
     head.settled = news.settled && some.end == rows ? 1 : 0;
     const auto begin = news.changes.begin() + some.begin * width;
     const std::vector<float> numbers(begin, begin + some.size() * width);
-    for (size_t group = 0; group < table.spec.groups.size(); ++group)
-      if (static_cast<int>(group) != table.place.group)
-        send(table.spec.groups[group][static_cast<size_t>(table.place.place)], {head, numbers});
+    for (const int twin : table.twins()) send(twin, {head, numbers});
   }
 }
 
@@ -170,7 +218,12 @@ void TableServer::send(int to, Mail mail) {
     return;
   }
   handle(to, {mail.head, mail.numbers});
-  if (mail.ordered) desk_.sent(std::ssize(mail.numbers) * int64_t{sizeof(float)});
+  if (mail.ordered) sent(mail);
+}
+
+void TableServer::sent(const Mail& ordered) {
+  desk_.sent(std::ssize(ordered.numbers) * int64_t{sizeof(float)});
+  workplace_.activity.progress();
 }
 
 bool TableServer::post() {
@@ -186,7 +239,7 @@ bool TableServer::post() {
           write_message(mail.head, mail.numbers.size(), {slot->data, slot->bytes});
       std::ranges::copy(mail.numbers, to.begin());
       channel.commit(*slot, {});
-      if (mail.ordered) desk_.sent(std::ssize(mail.numbers) * int64_t{sizeof(float)});
+      if (mail.ordered) sent(mail);
       mails.pop_front();
       any = true;
     }

@@ -31,10 +31,13 @@ class TableServer {
   TableServer(const TableServer&) = delete;
   TableServer& operator=(const TableServer&) = delete;
 
-  // Rows that it serves, until serve(). Empty where the worker is in no group of the table.
-  std::span<float> own(int table);
-  // Begins the thread.
+  // What it serves of a table: the caller's, while the thread does not run. Null where the worker
+  // is in no group of it.
+  TableShard* shard(int table);
+  // Begins the thread, and ends it: nothing is lost meanwhile.
   void serve();
+  void pause();
+  bool is_serving() const { return thread_.joinable(); }
   // There are orders.
   void wake() { endpoint_.wake(); }
 
@@ -46,10 +49,14 @@ class TableServer {
     int told = -1;  // whom it is held up by
   };
   struct Served {
+    int32_t number = 0;
     TableSpec spec;
     TablePlace place;
     TableShard shard;
     std::vector<Parked> parked = {};
+    std::set<int> resting = {};  // who said so
+    // Workers that serve the same rows in other groups.
+    std::vector<int> twins() const;
     const std::vector<int>& group() const { return spec.groups[static_cast<size_t>(place.group)]; }
   };
   struct Mail {
@@ -70,9 +77,12 @@ class TableServer {
   void look_again(Served& table);
   bool answer(Served& table, const Parked& read);
   void tell_who_holds_up(const Served& table, Parked& read);
+  void hear_who_holds_up(const TableHead& head);
+  void hear_rest(Served& table, int from, bool is_client);
   void tell_groups(Served& table, const TableShard::News& news);
   // To a worker, which may be this one.
   void send(int to, Mail mail);
+  void sent(const Mail& ordered);
 
   runtime::Workplace& workplace_;
   runtime::Endpoint& endpoint_;

@@ -43,10 +43,20 @@ void TableShard::check(const TableMessage& message) const {
                 "table " + spec_.name);
 }
 
-void TableShard::change(int client, const TableMessage& message) {
+void TableShard::check_settled(const TableHead& head) const {
+  if (head.settled != 0 && head.settled != 1)
+    throw Error(ErrorCode::kProtocol, kerf::format("it settles {} times", head.settled),
+                "table " + spec_.name);
+}
+
+void TableShard::check_change(const TableMessage& message) const {
   check(message);
   if (message.head.word == TableWord::kGradient && !optimizer_)
     throw Error(ErrorCode::kProtocol, "a gradient, and no optimizer", "table " + spec_.name);
+}
+
+void TableShard::change(int client, const TableMessage& message) {
+  check_change(message);
   if (!spec_.synchronous()) return apply(message.head, message.numbers);
   waiting_[static_cast<size_t>(client)].back().push_back(
       {message.head, {message.numbers.begin(), message.numbers.end()}});
@@ -99,11 +109,16 @@ void TableShard::apply_gradient(const TableHead& head, ops::Range rows,
   }
 }
 
-void TableShard::tick(int client, int64_t settled) {
+void TableShard::tick(int client, const TableHead& clock) {
   const auto at = static_cast<size_t>(client);
+  check_settled(clock);
+  if (clock.clock != clocks_[at] + 1)
+    throw Error(ErrorCode::kProtocol,
+                kerf::format("clock {} behind clock {}", clock.clock, clocks_[at]),
+                "table " + spec_.name);
   ++clocks_[at];
   ++ticks_;
-  settling_[at] += settled;
+  settling_[at] += clock.settled;
   if (!spec_.synchronous()) return;
   waiting_[at].emplace_back();
   apply_waiting();
@@ -113,7 +128,7 @@ void TableShard::apply_waiting() {
   for (; applied_ < clock(); ++applied_)
     for (auto& of_client : waiting_) {
       for (const Change& each : of_client.front()) apply(each.head, each.numbers);
-      of_client.pop_front();
+      of_client.erase(of_client.begin());
     }
 }
 
@@ -139,6 +154,7 @@ std::vector<float> TableShard::read(const TableHead& read) const {
 
 void TableShard::hear(int group, const TableMessage& message) {
   check(message);
+  check_settled(message.head);
   std::span<const float> numbers = message.numbers;
   for (const ops::Range& rows : message.head.rows) {
     float* values = values_.data() + rows.begin * spec_.width;

@@ -3,13 +3,19 @@
 // Owned by whoever serves; used by its thread alone. It sends and receives nothing.
 #pragma once
 
-#include <deque>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "ops/optimizer.h"
 #include "schedmp/tables/table_messages.h"
+
+namespace kerf::runtime {
+
+class WireReader;
+class WireWriter;
+
+}  // namespace kerf::runtime
 
 namespace kerf::schedmp {
 
@@ -24,8 +30,8 @@ class TableShard {
   // A change by a client: its place in the group. Throws Error{kProtocol} where rows or numbers do
   // not fit.
   void change(int client, const TableMessage& message);
-  // A client's next clock.
-  void tick(int client, int64_t settled);
+  // A client's next clock. Throws Error{kProtocol} where it is another than the next.
+  void tick(int client, const TableHead& clock);
   // From another group.
   void hear(int group, const TableMessage& message);
 
@@ -35,6 +41,10 @@ class TableShard {
   bool may_be_read(const TableHead& read) const;
   // Throws Error{kProtocol} where there are no such rows.
   std::vector<float> read(const TableHead& read) const;
+
+  // All that it holds. load() throws Error{kProtocol} where that is of no shard like this.
+  void save(runtime::WireWriter& to);
+  void load(runtime::WireReader& from);
 
   // What other groups have to hear now, if anything: all changes since the last time.
   struct News {
@@ -47,8 +57,19 @@ class TableShard {
   struct Change {
     TableHead head;
     std::vector<float> numbers;
+
+    template <class Archive>
+    void serialize(Archive& archive) {
+      archive(head, numbers);
+    }
   };
+  template <class Archive>
+  void state(Archive& archive);
+  std::vector<size_t> sizes() const;
+  void check_waiting() const;
+  void check_change(const TableMessage& message) const;
   void check(const TableMessage& message) const;
+  void check_settled(const TableHead& head) const;
   void apply(const TableHead& head, std::span<const float> numbers);
   void apply(const TableHead& head, ops::Range rows, std::span<const float> numbers);
   void apply_gradient(const TableHead& head, ops::Range rows, std::span<const float> numbers);
@@ -65,7 +86,7 @@ class TableShard {
   std::vector<int64_t> clocks_;   // by client
   // Of a synchronous table, by client: what it changed in each clock that not all have come to, and
   // since.
-  std::vector<std::deque<std::vector<Change>>> waiting_;
+  std::vector<std::vector<std::vector<Change>>> waiting_;
   int64_t applied_ = 0;  // clocks
   // Where there are other groups:
   std::vector<float> unheard_;     // changes that they have not heard of

@@ -28,12 +28,17 @@ Table::Table(Tables& tables, const TableSpec& spec, int number, int worker)
       rows_(spec, static_cast<int>(spec.groups[0].size())),
       waits_for_("rows of table " + spec.name) {}
 
-std::span<float> Table::own() { return tables_.server_->own(number_); }
-
-TableHead Table::head_of(TableWord word) const {
-  KERF_CHECK(is_member(), "this worker is in no group of table {}", spec_.name);
-  return {.word = word, .table = number_};
+std::span<float> Table::own() {
+  TableShard* const shard = tables_.server_->shard(number_);
+  return shard == nullptr ? std::span<float>() : shard->values();
 }
+
+const TablePlace& Table::place() const {
+  KERF_CHECK(is_member(), "this worker is in no group of table {}", spec_.name);
+  return *place_;
+}
+
+TableHead Table::head_of(TableWord word) const { return {.word = word, .table = number_}; }
 
 void Table::check(const std::vector<ops::Range>& rows, size_t numbers) const {
   for (const ops::Range& each : rows)
@@ -69,6 +74,7 @@ std::vector<std::vector<Table::Piece>> Table::messages_to(
 
 void Table::submit(std::vector<TableOrder> orders) {
   if (orders.empty()) return;
+  KERF_CHECK(tables_.server_->is_serving(), "table {} is used before the first task", spec_.name);
   tables_.desk_.submit(std::move(orders));
   tables_.server_->wake();
 }
@@ -146,10 +152,12 @@ int64_t Table::read(TableHead head, const std::vector<ops::Range>& rows, std::sp
     for (const std::vector<Piece>& pieces : messages_to(server, rows)) {
       TableOrder order{group()[static_cast<size_t>(server)], head, {}, {}};
       order.head.id = tables_.ids_++;
-      order.landing = {read, {}, spec_.width, rows_.stride()};
+      order.landing = {
+          .read = read, .server = order.to, .width = spec_.width, .stride = rows_.stride()};
       for (const Piece& piece : pieces) {
         order.head.rows.push_back(piece.rows);
-        order.landing.ranges.push_back(into.data() + piece.place * spec_.width);
+        order.landing.ranges.push_back(
+            {into.data() + piece.place * spec_.width, piece.rows.size()});
       }
       orders.push_back(std::move(order));
     }

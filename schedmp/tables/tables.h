@@ -12,6 +12,8 @@
 #include <deque>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/worker.h"
@@ -26,13 +28,13 @@ class Table {
   Table(Tables& tables, const TableSpec& spec, int number, int worker);
 
   const TableSpec& spec() const { return spec_; }
-  // Whether this worker is in a group: no other function is for who is not.
+  // Whether this worker is in a group: other functions are not for who is not.
   bool is_member() const { return place_.has_value(); }
 
   // What it serves, before the first task: `row` of the table is its `own` in turn.
   std::span<float> own();
-  int64_t own_rows() const { return rows_.rows_of(place_->place); }
-  int64_t row(int64_t own) const { return rows_.row(place_->place, own); }
+  int64_t own_rows() const { return rows_.rows_of(place().place); }
+  int64_t row(int64_t own) const { return rows_.row(place().place, own); }
 
   // Row by row, as the ranges say. What is read is at least as new as clock() - staleness.
   // Gives how many clocks the oldest of it lacks.
@@ -56,6 +58,8 @@ class Table {
   int64_t clocks() const { return clock_; }
 
  private:
+  friend class Tables;
+
   // Rows of one server in a row, by its numbers, and where they begin in the caller's.
   struct Piece {
     ops::Range rows;
@@ -72,7 +76,8 @@ class Table {
   // Whoever holds it up is told as awaited.
   TableAnswers await(int64_t read);
   TableHead head_of(TableWord word) const;
-  const std::vector<int>& group() const { return spec_.groups[static_cast<size_t>(place_->group)]; }
+  const TablePlace& place() const;
+  const std::vector<int>& group() const { return spec_.groups[static_cast<size_t>(place().group)]; }
 
   Tables& tables_;
   const TableSpec spec_;
@@ -93,9 +98,20 @@ class Tables {
   Table& at(int table) { return tables_.at(static_cast<size_t>(table)); }
   // From now on others are served.
   void serve();
+  // Throws what ended that, if anything did.
+  void check() { desk_.check(); }
+
+  // With no task under way, by all workers at once: until all that any of them sent has arrived.
+  void rest();
+  // Then: a snapshot of the worker's half, with the rows and clocks of its tables; and back, before
+  // the first task: gives the half's. Throws Error{kProtocol} where it is of other tables.
+  std::string with_state(std::string half);
+  std::string take_state(std::string_view both);
 
  private:
   friend class Table;
+  template <class Archive>
+  void clocks(Archive& archive);
 
   runtime::Workplace& workplace_;
   TableDesk desk_;
