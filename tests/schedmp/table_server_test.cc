@@ -1,0 +1,198 @@
+// What a table thread says to who sends it messages: answers, who holds a read up, and to those
+// that are none, which message it was. Bytes are as a stranger may send them.
+#include "schedmp/tables/table_server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+#include "tests/conformance/channel_fixture.h"
+#include "tests/support/errors.h"
+#include "tests/support/mutated.h"
+
+namespace kerf::schedmp {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr int kEndpoints = 3;
+
+std::string bytes_of(const TableHead& head, const std::vector<float>& numbers) {
+  std::string bytes(message_bytes(head, numbers.size()), '\0');
+  const std::span<float> to = write_message(
+      head, numbers.size(), std::as_writable_bytes(std::span(bytes.data(), bytes.size())));
+  std::ranges::copy(numbers, to.begin());
+  return bytes;
+}
+
+// Worker 0 serves a table to worker 1, and another to worker 2.
+class Serving {
+ public:
+  Serving() : net_(runtime::TransportKind::kInproc, kEndpoints, runtime::one_lane(1 << 20, 4)) {
+    TableSpec one{.name = "one", .rows = 8, .width = 2, .groups = {{0, 1}}, .staleness = 1};
+    TableSpec other{.name = "other", .rows = 8, .groups = {{0, 2}}};
+    server_ = std::make_unique<TableServer>(workplace_, std::vector{one, other}, desk_);
+    server_->serve();
+  }
+
+  void say(int from, const std::string& bytes) {
+    runtime::SendChannel& channel = net_.sender(from, 0);
+    const auto slot = channel.acquire(0, bytes.size(), runtime::after(10s));
+    ASSERT_TRUE(slot);
+    std::memcpy(slot->data, bytes.data(), bytes.size());
+    channel.commit(*slot, {});
+  }
+  void say(int from, const TableHead& head, const std::vector<float>& numbers = {}) {
+    say(from, bytes_of(head, numbers));
+  }
+  // The next message to that worker: its head, and how many numbers it had.
+  std::pair<TableHead, size_t> heard(int by) {
+    runtime::ReceiveChannel& channel = net_.receiver(0, by);
+    const auto view = channel.receive(runtime::after(10s));
+    if (!view) throw Error(ErrorCode::kTimeout, "nothing was said");
+    const TableMessage message = read_message({view->data, view->bytes});
+    const std::pair what(message.head, message.numbers.size());
+    channel.release(*view);
+    return what;
+  }
+  // What it ends with, once it does.
+  std::string end() {
+    for (const auto deadline = runtime::after(10s); runtime::Clock::now() < deadline;
+         std::this_thread::sleep_for(1ms))
+      if (const auto error = tests::error_of([&] { desk_.check(); }))
+        return kerf::format("{}: {}", to_string(error->code()), error->what());
+    return "it goes on";
+  }
+
+ private:
+  runtime::Net net_;
+  std::unique_ptr<runtime::Stream> stream_ = net_.device(0).make_stream();
+  runtime::Activity activity_;
+  runtime::Trace trace_;
+  runtime::Workplace workplace_{.worker = 0,
+                                .workers = kEndpoints,
+                                .threads = 1,
+                                .device = net_.device(0),
+                                .stream = *stream_,
+                                .endpoint = net_[0],
+                                .activity = activity_,
+                                .trace = trace_,
+                                .service = &net_[0]};
+  TableDesk desk_;
+  std::unique_ptr<TableServer> server_;
+};
+
+const TableHead kRead{.word = TableWord::kRead, .id = 5, .rows = {{0, 2}}};
+
+TEST(TableServerTest, AReadIsAnsweredOrToldWhoHoldsItUp) {
+  Serving serving;
+  serving.say(1, kRead);
+  EXPECT_EQ(serving.heard(1).first.word, TableWord::kValues);
+  TableHead later = kRead;
+  later.clock = 1;
+  serving.say(1, later);
+  const auto [waits, none] = serving.heard(1);
+  EXPECT_EQ(waits.word, TableWord::kWaits);
+  EXPECT_EQ(waits.id, 5);
+  EXPECT_EQ(waits.clock, 0) << "the worker, which has not come to its clock";
+  serving.say(1, {.word = TableWord::kClock, .clock = 1});
+  serving.say(1, kRead);
+  const auto [values, numbers] = serving.heard(1);
+  EXPECT_EQ(values.word, TableWord::kValues);
+  EXPECT_EQ(values.rows, kRead.rows);
+  EXPECT_EQ(numbers, 4u);
+}
+
+TEST(TableServerTest, WhatIsNoMessageForItEndsItWithWhoSentThat) {
+  const auto ends = [](int from, const std::string& bytes) {
+    Serving serving;
+    serving.say(from, bytes);
+    return serving.end();
+  };
+  const auto from_one = [](const std::string& what) {
+    return AllOf(HasSubstr("protocol"), HasSubstr("worker 0, from worker 1"), HasSubstr(what));
+  };
+  const auto says = [&](const TableHead& head, const std::vector<float>& numbers = {}) {
+    return ends(1, bytes_of(head, numbers));
+  };
+  const auto head = [](TableWord word, int32_t table = 0) {
+    return TableHead{.word = word, .table = table, .rows = {{0, 1}}};
+  };
+  EXPECT_THAT(says(head(TableWord::kRead, 2)), from_one("there is no table 2"));
+  EXPECT_THAT(says(head(TableWord::kRead, -1)), from_one("there is no table -1"));
+  EXPECT_THAT(says(head(TableWord::kRead, 1)), from_one("nothing to say there"));
+  EXPECT_THAT(says(head(TableWord::kChanges), {1, 1}), from_one("nothing to say there"));
+  EXPECT_THAT(says(head(static_cast<TableWord>(99))), from_one("a word that there is not"));
+  EXPECT_THAT(says(head(TableWord::kGradient), {1, 1}), from_one("no optimizer"));
+  EXPECT_THAT(says(head(TableWord::kAdd), {1}), from_one("1 numbers for 1 rows"));
+  EXPECT_THAT(says({.word = TableWord::kRead, .rows = {{3, 5}}}), from_one("rows 3 to 5 of 4"));
+  EXPECT_THAT(says({.word = TableWord::kClock, .clock = 2}), from_one("clock 2 behind clock 0"));
+  EXPECT_THAT(says(head(TableWord::kValues), {1, 1}), from_one("not asked for"));
+  EXPECT_THAT(says({.word = TableWord::kWaits, .clock = 3}), from_one("there is no worker 3"));
+  EXPECT_THAT(says({.word = TableWord::kWaits, .clock = -1}), from_one("there is no worker -1"));
+  EXPECT_THAT(ends(2, bytes_of(head(TableWord::kRead), {})), HasSubstr("nothing to say there"));
+  Serving serving;
+  serving.say(1, {.word = TableWord::kRest});
+  serving.say(1, {.word = TableWord::kRest});
+  EXPECT_THAT(serving.end(), from_one("it rests twice"));
+}
+
+// Each is taken for what it says, or refused, without a look beyond its bytes.
+TEST(TableMessageTest, BytesThatAreCutOrChangedAreReadWithinTheirBounds) {
+  const std::vector<float> numbers{1, 2, 3, 4, 5, 6};
+  const TableHead head{.word = TableWord::kAdd, .rate = 0.5, .rows = {{0, 2}, {5, 6}}};
+  const std::string sound = bytes_of(head, numbers);
+  const auto reads = [](const std::string& text) {
+    std::vector<std::byte> bytes(text.size());
+    if (!text.empty()) std::memcpy(bytes.data(), text.data(), text.size());
+    float sum = 0;
+    const auto error = tests::error_of([&] {
+      const TableMessage message = read_message(bytes);
+      for (const float each : message.numbers) sum += each;
+      EXPECT_LE(message.numbers.size_bytes(), bytes.size());
+    });
+    EXPECT_TRUE(!error || error->code() == ErrorCode::kProtocol) << error->what();
+    return !error;
+  };
+  ASSERT_TRUE(reads(sound));
+  for (size_t size = 0; size < sound.size(); ++size) reads(sound.substr(0, size));
+  EXPECT_FALSE(reads(sound.substr(0, 3)));
+  EXPECT_FALSE(reads(sound.substr(0, 40))) << "within its head";
+  EXPECT_FALSE(reads(sound.substr(0, sound.size() - 1))) << "within a number";
+  EXPECT_FALSE(reads(std::string("\xff\xff\xff\xff", 4) + sound)) << "a head beyond all bytes";
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 5000; ++i) reads(tests::mutated(sound, random, 64));
+}
+
+TEST(TableMessageTest, WhatIsWrittenIsRead) {
+  TableHead head{.word = TableWord::kGradient,
+                 .table = 3,
+                 .id = 4,
+                 .clock = 5,
+                 .settled = 1,
+                 .decays = true,
+                 .rate = 0.1,
+                 .scale = 0.5F};
+  for (size_t ranges = 0; ranges <= kMostRanges; ranges += 32) {
+    std::vector<float> numbers(ranges * 3, 1.5F);
+    const std::string bytes = bytes_of(head, numbers);
+    const TableMessage message = read_message(std::as_bytes(std::span(bytes.data(), bytes.size())));
+    EXPECT_EQ(message.head.rows, head.rows);
+    EXPECT_EQ(message.head.word, head.word);
+    EXPECT_EQ(std::tuple(message.head.table, message.head.id, message.head.clock),
+              std::tuple(3, 4, 5));
+    EXPECT_EQ(std::tuple(message.head.settled, message.head.decays, message.head.rate,
+                         message.head.scale),
+              std::tuple(1, true, 0.1, 0.5F));
+    EXPECT_THAT(message.numbers, testing::ElementsAreArray(numbers));
+    for (int64_t row = 0; row < 32; ++row)
+      head.rows.push_back({std::ssize(head.rows) * 10, std::ssize(head.rows) * 10 + 3});
+  }
+}
+
+}  // namespace
+}  // namespace kerf::schedmp
