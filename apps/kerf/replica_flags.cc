@@ -88,7 +88,7 @@ void add_replica_flags(CLI::App& command, ReplicaFlags& flags) {
       ->type_name("HOW");
   command
       .add_option("--server-groups", flags.server_groups,
-                  "Of ssp and async: tables so many times, each of as many replicas, which tell "
+                  "Of async: tables so many times, each of as many replicas, which tell "
                   "each other what they changed; as many as replicas: Hogwild (default 1)")
       ->check(whole_number<int>())
       ->type_name("G");

@@ -79,6 +79,8 @@ class Executor final : private Machine {
   Parameters& parameters() { return parameters_; }
   std::vector<int> part_numbers() const;
 
+  // Of random numbers of steps from now on, in place of the seed of initial weights.
+  void draw_by(uint64_t seed) { seed_ = seed; }
   // From now on, who makes new weights in place of the optimizer; outlives this. Not for schedules
   // that update within a step.
   void update_by(WeightUpdates& updates) { updates_ = &updates; }
@@ -225,7 +227,7 @@ class Executor final : private Machine {
   const Purpose::Row* row_ = nullptr;
   const ListRun* now_ = nullptr;
   int behind_ = 0;  // updates, that it reads weights
-  const uint64_t seed_;
+  uint64_t seed_;
   const int micro_batches_;
   const partitioner::MicroBatchSizes sizes_;
   const double loss_terms_;  // per sample: labels that the loss is the mean over

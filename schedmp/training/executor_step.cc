@@ -15,6 +15,14 @@ using partitioner::LocalKind;
 using partitioner::Part;
 using partitioner::StepVector;
 
+namespace {
+
+bool of_home(const partitioner::Instruction& each) {
+  return each.kind == partitioner::Instruction::Kind::kUpdate;
+}
+
+}  // namespace
+
 void Executor::begin_row() {
   if (!current_->steps.go_on()) data_.ramps = {};
   row_ = &current_->rows[data_.ramps];
@@ -131,9 +139,6 @@ void Executor::update(const Site& site, const Instruction& instruction) {
 
 void Executor::update_by_others(const Site& site, const Instruction& instruction) {
   const auto& list = part(site).update.instructions;
-  const auto of_home = [](const Instruction& each) {
-    return each.kind == Instruction::Kind::kUpdate;
-  };
   if (&*std::ranges::find_if(list, of_home) != &instruction) return;
   step_trace_.works();
   homes_.clear();
@@ -148,8 +153,10 @@ void Executor::update_by_others(const Site& site, const Instruction& instruction
                     .says = says(site)});
 }
 
+// Of a part with homes that was done with their update.
 void Executor::update_state(const Site& site, const Instruction& instruction) {
-  if (updates_ == nullptr) apply_statistics(site, instruction);
+  if (updates_ == nullptr || std::ranges::none_of(part(site).update.instructions, of_home))
+    apply_statistics(site, instruction);
 }
 
 // What every micro-batch that was not empty says, in their order.

@@ -128,11 +128,14 @@ const std::string& Mailbox::say(std::string_view before, int index, const Site& 
 }
 
 uint64_t Mailbox::flow_of(int index, const Site& site) const {
+  // Other replicas' are above all of this one's.
+  constexpr int kReplicaBit = 40;
+  const uint64_t replica = static_cast<uint64_t>(workplace_.first_worker) << kReplicaBit;
   // Of a route in a step: one for each micro-batch, and one for the step itself.
   const auto each = static_cast<uint64_t>(plan_.micro_batches) + 1;
   const uint64_t before =
       static_cast<uint64_t>(sequence_of(site)) * plan_.routes.size() + static_cast<uint64_t>(index);
-  return before * each + static_cast<uint64_t>(site.micro_batch + 1) + 1;
+  return replica + before * each + static_cast<uint64_t>(site.micro_batch + 1) + 1;
 }
 
 runtime::Slot Mailbox::acquire_own(int index, size_t bytes) {

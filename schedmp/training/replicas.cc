@@ -55,8 +55,11 @@ void check(const ReplicaOptions& options) {
   if (groups < 1 || options.count % groups != 0)
     refuse(kerf::format("{} replicas are not divided evenly over {}", options.count,
                         kerf::plural(groups, "server group")));
-  if (groups > 1 && kind == Consistency::Kind::kAverage)
-    refuse("an average is of all replicas: there is one server group");
+  if (groups > 1 && kind != Consistency::Kind::kAsync)
+    refuse(
+        kerf::format("{} is of all replicas together: there is one server group; several are of "
+                     "async",
+                     to_string(options.consistency)));
   if (options.push_every < 1 || options.fetch_every < 1)
     refuse("gradients are pushed, and weights fetched, every step or more seldom");
   if (kind != Consistency::Kind::kAsync && (options.push_every > 1 || options.fetch_every > 1))
@@ -83,6 +86,10 @@ ops::Range rows_of_replica(ops::Range rows, int replica, int replicas) {
 std::vector<SharedTensor> shared_tensors(const partitioner::Part& part) {
   using Kind = partitioner::Instruction::Kind;
   std::vector<SharedTensor> tensors;
+  if (std::ranges::none_of(part.update.instructions, [](const partitioner::Instruction& each) {
+        return each.kind == Kind::kUpdate;
+      }))
+    return tensors;
   int64_t row = 0;
   for (const partitioner::Instruction& each : part.update.instructions) {
     if (each.kind != Kind::kUpdate && each.kind != Kind::kUpdateState) continue;

@@ -9,9 +9,9 @@
 //   average:K  each replica trains by itself, and every K steps all go on from the mean of their
 //              weights
 //
-// Between two fetches a replica goes on by plain steps of its own. At the end of an epoch, of which
-// each replica has its part of every batch, all have done all, and have the same weights. Running
-// statistics are the mean of what replicas say.
+// Between two fetches a replica goes on by plain steps of its own. Each has its part of every batch;
+// before weights are tested or saved all have done all, and have the same. Running statistics are
+// the mean of what replicas say.
 //
 // Where replicas are synchronous in every step they are none: that is the batch cut.
 //
@@ -74,7 +74,8 @@ ops::OptimizerOptions optimizer_of_worker(const ops::OptimizerOptions& optimizer
 // A replica's part of a batch, or of a piece of it: as even as can be.
 ops::Range rows_of_replica(ops::Range rows, int replica, int replicas);
 
-// Which of a part's tensors lie in its table, and where: each begins a row.
+// Which of a part's tensors lie in its table, and where: each begins a row. None where the part
+// trains nothing: statistics of frozen layers are each replica's own.
 struct SharedTensor {
   int local = -1;
   bool is_state = false;  // a running statistic, which no gradient changes

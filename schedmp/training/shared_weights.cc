@@ -36,17 +36,17 @@ SharedWeights::SharedWeights(const partitioner::Model& model,
     Shared& shared = shared_[p];
     shared.table = &tables.at(found->second);
     shared.tensors = shared_tensors(*parts_[p]);
-    shared.fetched.resize(static_cast<size_t>(shared.table->spec().rows * kSharedWidth));
-    if (!replicas_.averages()) shared.accrued.resize(shared.fetched.size());
+    shared.base.resize(static_cast<size_t>(shared.table->spec().rows * kSharedWidth));
+    if (!replicas_.averages()) shared.accrued.resize(shared.base.size());
     for (const SharedTensor& tensor : shared.tensors) {
       const auto value = parts_[p]->locals[static_cast<size_t>(tensor.local)].value;
       shared.decays.push_back(optimizer_.decays(model.value(value).name) ? 1 : 0);
-      take(p, tensor, of_rows(shared.fetched, tensor));
+      take(p, tensor, of_rows(shared.base, tensor));
     }
     bench_.stream().synchronize();
     const std::span<float> own = shared.table->own();
     for (int64_t row = 0; row < shared.table->own_rows(); ++row)
-      std::copy_n(shared.fetched.begin() + shared.table->row(row) * kSharedWidth, kSharedWidth,
+      std::copy_n(shared.base.begin() + shared.table->row(row) * kSharedWidth, kSharedWidth,
                   own.begin() + row * kSharedWidth);
   }
 }
@@ -123,24 +123,48 @@ void SharedWeights::push_growth(Shared& shared, size_t part) {
         std::span(numbers).subspan(before).first(static_cast<size_t>(tensor.elements));
     take(part, tensor, grown);
     bench_.stream().synchronize();
-    const std::span<float> from = of_rows(shared.fetched, tensor);
-    for (size_t i = 0; i < grown.size(); ++i) grown[i] -= from[i];
+    const std::span<float> base = of_rows(shared.base, tensor);
+    for (size_t i = 0; i < grown.size(); ++i) grown[i] -= std::exchange(base[i], grown[i]);
   }
   if (!rows.empty()) shared.table->add(rows, numbers, 1.0F / static_cast<float>(replicas_.count));
 }
 
+// What has grown here and was not pushed yet is on top of what all came to.
 void SharedWeights::fetch(Shared& shared, size_t part, bool settled) {
-  const int64_t begin = runtime::now_ns();
-  const std::vector<ops::Range> all{{0, shared.table->spec().rows}};
-  if (settled)
-    shared.table->read_settled(all, shared.fetched);
-  else
-    staleness_ = std::max(staleness_, shared.table->read(all, shared.fetched));
-  waited_ns_ += runtime::now_ns() - begin;
-  for (const SharedTensor& tensor : shared.tensors)
-    give(part, tensor, of_rows(shared.fetched, tensor));
+  read(shared, settled);
+  for (const SharedTensor& tensor : shared.tensors) {
+    const std::span<float> fetched = of_rows(fetched_, tensor);
+    if (grows(tensor)) {
+      scratch_.resize(fetched.size());
+      take(part, tensor, scratch_);
+      bench_.stream().synchronize();
+      const std::span<float> base = of_rows(shared.base, tensor);
+      for (size_t i = 0; i < fetched.size(); ++i) {
+        const float unpushed = scratch_[i] - base[i];
+        base[i] = fetched[i];
+        fetched[i] += unpushed;
+      }
+    }
+    give(part, tensor, fetched);
+  }
   bench_.stream().synchronize();
   parameters_.changed();
+}
+
+void SharedWeights::read(Shared& shared, bool settled) {
+  const int64_t begin = runtime::now_ns();
+  const std::vector<ops::Range> all{{0, shared.table->spec().rows}};
+  fetched_.resize(static_cast<size_t>(shared.table->spec().rows * kSharedWidth));
+  if (settled) {
+    shared.table->read_settled(all, fetched_);
+    // And nobody goes on before all have read the same.
+    shared.table->clock();
+    scratch_.resize(kSharedWidth);
+    shared.table->read_settled({{0, 1}}, scratch_);
+  } else {
+    staleness_ = std::max(staleness_, shared.table->read(all, fetched_));
+  }
+  waited_ns_ += runtime::now_ns() - begin;
 }
 
 int64_t SharedWeights::take_staleness() { return std::exchange(staleness_, 0); }

@@ -34,8 +34,9 @@ class SharedWeights final : public WeightUpdates {
   struct Shared {
     Table* table = nullptr;
     std::vector<SharedTensor> tensors;
-    std::vector<char> decays;    // by tensor
-    std::vector<float> fetched;  // as of the last fetch, row by row
+    std::vector<char> decays;  // by tensor
+    // Of what grows, from where: as it was fetched, or pushed since. Row by row.
+    std::vector<float> base;
     std::vector<float> accrued;  // gradients that were not pushed yet
     int64_t accrued_steps = 0;
     int64_t steps = 0;
@@ -48,6 +49,7 @@ class SharedWeights final : public WeightUpdates {
   // What states, or all weights where replicas average, have grown by.
   void push_growth(Shared& shared, size_t part);
   void fetch(Shared& shared, size_t part, bool settled);
+  void read(Shared& shared, bool settled);  // into fetched_
   // Between a tensor and its rows in `numbers`.
   void take(size_t part, const SharedTensor& tensor, std::span<float> numbers);
   void give(size_t part, const SharedTensor& tensor, std::span<const float> numbers);
@@ -59,6 +61,7 @@ class SharedWeights final : public WeightUpdates {
   const ops::Optimizer optimizer_;
   const ReplicaOptions replicas_;
   std::vector<Shared> shared_;  // by part
+  std::vector<float> fetched_;  // scratch, and the next
   std::vector<float> scratch_;
   int64_t waited_ns_ = 0;
   int64_t staleness_ = 0;

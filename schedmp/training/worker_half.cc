@@ -20,6 +20,9 @@ namespace kerf::schedmp {
 
 namespace {
 
+// Takes replicas' seeds far apart.
+constexpr uint64_t kOfReplica = 0x9e37'79b9'7f4a'7c15;
+
 // Of the plan's numbers.
 runtime::Workplace within_replica(const runtime::Workplace& crew, int first_worker) {
   runtime::Workplace workplace = crew;
@@ -76,6 +79,8 @@ void TrainingWorker::share_weights(Tables& tables) {
                                             executor_->bench(), tables, job_.tables, job_.optimizer,
                                             job_.replicas);
   executor_->update_by(*shared_);
+  // Other rows, other numbers: replicas count theirs from 0 each.
+  executor_->draw_by(job_.seed + static_cast<uint64_t>(job_.first_worker) * kOfReplica);
 }
 
 void TrainingWorker::open_data(const TrainingFactories& factories) {
