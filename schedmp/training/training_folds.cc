@@ -1,0 +1,164 @@
+// What the scheduler's half of a training makes of a round's results: a record of a step, or of an
+// evaluation; and what ends a run that learns nothing any more.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "partitioner/losses.h"
+#include "partitioner/step_vector.h"
+#include "runtime/error.h"
+#include "runtime/time.h"
+#include "schedmp/training/odd_numbers.h"
+#include "schedmp/training/replica_tasks.h"
+#include "schedmp/training/row_order.h"
+#include "schedmp/training/training_state.h"
+
+namespace kerf::schedmp {
+
+// Of an evaluation each worker has its share of the rows; of training, one all.
+void Training::State::fold(const TrainingTask& task, std::vector<Result> results) {
+  if (task.kind == TaskKind::kSave) return;
+  TrainingResult sum;
+  int reports = 0;
+  std::vector<WorkerTime> times;
+  for (Result& each : results) {
+    TrainingResult& result = each.payload;
+    count(task, each.worker, result);
+    times.push_back({result.begin_ns, result.end_ns});
+    sum.staleness = std::max(sum.staleness, result.staleness);
+    if (!result.has_loss) continue;
+    ++reports;
+    add(task, each.worker, result, sum);
+  }
+  predict(task);
+  const int64_t end_ns = times.front().end_ns;
+  if (task.kind == TaskKind::kEvaluate) {
+    last_ns = runtime::now_ns();
+    evaluation_times.push_back(std::move(times));
+    return fold_evaluation(task, sum, end_ns);
+  }
+  KERF_CHECK(reports == options.replicas.count, "{} workers concluded step {}", reports, task.step);
+  fold_step(task, sum, end_ns);
+}
+
+// What a worker says of its replica's rows, as of those of all.
+void Training::State::add(const TrainingTask& task, int worker, const TrainingResult& result,
+                          TrainingResult& sum) const {
+  const int replicas = options.replicas.count;
+  const int64_t rows = task_of_replica(task, replica_of(worker), replicas).rows;
+  const double part = static_cast<double>(rows) / static_cast<double>(task.rows);
+  if (rows > 0) sum.loss += part * result.loss;
+  sum.correct += result.correct;
+  sum.in_top += result.in_top;
+  sum.squared_norm += result.squared_norm / replicas;
+  if (sum.cause == 0) sum.cause = result.cause;
+}
+
+// Folds a finished round in: losses are means over its rows.
+void Training::State::fold_step(const TrainingTask& task, const TrainingResult& result,
+                                int64_t end_ns) {
+  steps.push_back({task.step,
+                   task.epoch,
+                   task.rows,
+                   result.loss,
+                   result.correct,
+                   std::sqrt(result.squared_norm),
+                   {},
+                   task.learning_rate,
+                   end_ns,
+                   result.staleness});
+  if (result.cause != 0)
+    steps.back().skipped =
+        entry_name(model, partitioner::StepVector(model, plan.micro_batches), result.cause);
+  if (observer.step) observer.step(steps.back());
+  check_skipped();
+}
+
+std::vector<int64_t> Training::State::rows_of_step(const StepRecord& step) const {
+  const int64_t batch = options.batch * options.replicas.count;
+  const int64_t in_an_epoch = (train->rows() + batch - 1) / batch;
+  const int64_t first = step.step % in_an_epoch * batch;
+  std::vector<int64_t> rows(static_cast<size_t>(step.rows));
+  std::iota(rows.begin(), rows.end(), first);
+  if (!options.shuffle) return rows;
+  const RowOrder order(train->rows(), options.seed, step.epoch);
+  for (int64_t& row : rows) row = order[row];
+  return rows;
+}
+
+// A run that learns nothing any more ends: after so many steps in a row that were not finite, and
+// where it would end among them, unless that was the only one.
+void Training::State::check_skipped() const {
+  const auto finite = std::find_if(steps.rbegin(), steps.rend(),
+                                   [](const StepRecord& step) { return step.skipped.empty(); });
+  const int64_t in_a_row = finite - steps.rbegin();
+  const bool last = std::ssize(steps) == rounds.total_steps();
+  const bool all = finite == steps.rend();
+  if (in_a_row == 0 || (in_a_row < options.most_skipped && !(last && (all || in_a_row > 1))))
+    return;
+  const StepRecord& first = steps[steps.size() - static_cast<size_t>(in_a_row)];
+  const std::string where =
+      first.skipped == "the loss" ? model.node(model.loss()).name : plan.model;
+  if (const std::string odd = odd_number(*train, model, rows_of_step(first)); !odd.empty())
+    throw Error(ErrorCode::kUsage,
+                kerf::format("{} of the training rows is not finite, so {} is not either", odd,
+                             first.skipped),
+                options.dataset);
+  throw Error(ErrorCode::kUsage,
+              kerf::format("{} is no longer a finite number; a smaller --lr may help ({} from "
+                           "this one on, {})",
+                           first.skipped, plural(in_a_row, "step"),
+                           schedule.updates_within() ? "where updates behind it were left out"
+                                                     : "nothing was updated"),
+              kerf::format("{}, step {}", where, first.step));
+}
+
+// While it trains that is one evaluation; of weights that were given nothing else is to be said.
+void Training::State::check_evaluated(const TrainingTask& task, const TrainingResult& sum) const {
+  if (std::isfinite(sum.loss) || proof.trains()) return;
+  std::vector<int64_t> rows(static_cast<size_t>(task.rows));
+  std::iota(rows.begin(), rows.end(), task.first);
+  if (const std::string odd = odd_number(*test, model, rows); !odd.empty())
+    throw Error(ErrorCode::kUsage,
+                kerf::format("{} of the tests is not finite, so the loss is not either", odd),
+                options.dataset);
+  throw Error(ErrorCode::kUsage, "the loss of these weights is no finite number",
+              model.node(model.loss()).name);
+}
+
+void Training::State::fold_evaluation(const TrainingTask& task, const TrainingResult& sum,
+                                      int64_t end_ns) {
+  check_evaluated(task, sum);
+  if (task.first == 0) {
+    evaluations.push_back({task.epoch, 0, 0, 0, labels_per_row()});
+    evaluations.back().of_classes = !partitioner::has_targets(model);
+    if (counts_top()) evaluations.back().in_top = 0;
+    evaluations.back().label_axes = label_axes();
+  }
+  EvaluationRecord& record = evaluations.back();
+  record.loss =
+      (record.loss * static_cast<double>(record.rows) + sum.loss * static_cast<double>(task.rows)) /
+      static_cast<double>(record.rows + task.rows);
+  record.rows += task.rows;
+  record.end_ns = end_ns;
+  record.correct += sum.correct;
+  if (record.in_top) *record.in_top += sum.in_top;
+  if (record.rows < test->rows()) return;
+  note_kept();
+  if (observer.evaluation) observer.evaluation(record);
+}
+
+// Where classes are divided, a part of them is all that any worker sees.
+bool Training::State::counts_top() const {
+  return model.loss() >= 0 && model.op(model.loss()).answers() == ops::Answers::kLargestScore &&
+         label_classes(model) > kTop;
+}
+
+// The last weights are kept, or with patience those of the lowest loss, once one is finite.
+void Training::State::note_kept() {
+  if (rounds.waits() && !rounds.judge(evaluations.back().loss) && rounds.has_best()) return;
+  for (EvaluationRecord& each : evaluations) each.kept = false;
+  evaluations.back().kept = true;
+}
+
+}  // namespace kerf::schedmp

@@ -1,0 +1,157 @@
+#include "schedmp/training/training_state.h"
+
+#include <algorithm>
+
+#include "partitioner/losses.h"
+#include "runtime/error.h"
+#include "runtime/time.h"
+#include "schedmp/training/replica_tasks.h"
+
+namespace kerf::schedmp {
+
+using partitioner::Model;
+using partitioner::Plan;
+
+Training::State::State(const TrainingFactories& factories, const Model& model_in,
+                       const Plan& plan_in, const Schedule& schedule_in, TrainingOptions options_in,
+                       TrainingObserver observer_in, std::optional<OpenSplits> data)
+    : model(model_in),
+      plan(plan_in),
+      schedule(schedule_in),
+      options(checked(std::move(options_in), plan)),
+      observer(std::move(observer_in)),
+      splits(data ? *std::move(data) : open(factories)),
+      train(splits.train.get()),
+      test(splits.test.get()),
+      rounds(options, rows_of(train), rows_of(test)),
+      proof(model, plan, schedule, options),
+      workers(static_cast<size_t>(plan.workers_bound() * options.replicas.count)),
+      routes(plan.routes.size()),
+      spans(workers.size()) {
+  for (size_t worker = 0; worker < workers.size(); ++worker)
+    workers[worker].worker = static_cast<int>(worker);
+  note_proof(0, options.replicas.count);
+  if (options.replicas.count > 1 && proof.trains()) share_weights();
+  check_cap();
+  if (model.loss() < 0 && options.results.empty())
+    throw Error(ErrorCode::kUsage, "there is no loss to train with", model.name());
+  if (train != nullptr && !options.shards.empty()) numbering = train->numbering();
+}
+
+TrainingOptions Training::State::checked(TrainingOptions options, const Plan& plan) {
+  if (options.patience > 0 && !options.evaluate)
+    throw Error(ErrorCode::kUsage, "patience is for evaluations, and there are none");
+  if (options.batch < 1 || options.batch > plan.batch)
+    throw Error(
+        ErrorCode::kUsage,
+        kerf::format("a batch of {} rows, but the plan is for 1 to {}", options.batch, plan.batch),
+        plan.model);
+  check(options.replicas);
+  return options;
+}
+
+// A run that leaves weights reads training rows, were it in no step, so that what is wrong with
+// them is found.
+OpenSplits Training::State::open(const TrainingFactories& factories) const {
+  return open_splits(factories.dataset, options.dataset,
+                     {{}, &model, numbering_of_weights(options.weights)},
+                     options.steps != 0 || !options.shards.empty(), options.evaluate);
+}
+
+int64_t Training::State::labels_per_row() const {
+  const Dataset* any = test != nullptr ? test : train;
+  return any == nullptr ? 1 : schedmp::labels_per_row(*any, model);
+}
+
+int Training::State::label_axes() const {
+  if (partitioner::has_targets(model)) return 0;
+  for (partitioner::ValueId id = 0; id < model.values(); ++id)
+    if (model.value(id).role == partitioner::Role::kLabel)
+      return model.value(id).spec.shape.rank() - 1;
+  return 0;
+}
+
+void Training::State::note_proof(int replica, int end) {
+  const std::vector<int64_t>& peaks = proof.verdict().peak_bytes;
+  for (size_t worker = static_cast<size_t>(replica) * peaks.size();
+       worker < static_cast<size_t>(end) * peaks.size(); ++worker)
+    workers[worker].proved_bytes = peaks[worker % peaks.size()];
+}
+
+void Training::State::share_weights() {
+  for (auto& [part, table] : weight_tables(model, proof.parts(), plan.workers_bound(),
+                                           options.optimizer, options.replicas)) {
+    table_of_part.emplace_back(part, static_cast<int32_t>(tables.size()));
+    complete(table, static_cast<int>(workers.size()));
+    for (WorkerFigures& worker : workers) worker.table_bytes += table_bytes(table, worker.worker);
+    tables.push_back(std::move(table));
+  }
+}
+
+void Training::State::check_cap() const {
+  if (!options.memory || tables.empty()) return;
+  std::vector<int64_t> bytes;
+  for (const WorkerFigures& worker : workers)
+    bytes.push_back(worker.proved_bytes + worker.table_bytes);
+  if (const std::string why = above_cap(bytes, *options.memory); !why.empty())
+    throw Error(ErrorCode::kInfeasible, why + " (with tables of its weights)", plan.model);
+}
+
+std::vector<Training::Task> Training::State::tasks_of(const TrainingTask& task) {
+  if (task.kind == TaskKind::kEvaluate && first_ns < 0) first_ns = runtime::now_ns();
+  std::vector<Task> tasks;
+  for (const WorkerFigures& each : workers) {
+    const int replica = replica_of(each.worker);
+    const TrainingTask own = task_of_replica(task, replica, options.replicas.count);
+    if (task.kind == TaskKind::kEvaluate && own.rows == 0) continue;
+    if (task.kind == TaskKind::kSave && replica > 0) continue;
+    tasks.push_back({each.worker, own});
+  }
+  return tasks;
+}
+
+void Training::State::count(const TrainingTask& task, int worker, TrainingResult& result) {
+  WorkerFigures& figures = workers[static_cast<size_t>(worker)];
+  figures.compute_seconds += static_cast<double>(result.compute_ns) * 1e-9;
+  figures.wait_seconds += static_cast<double>(result.wait_ns) * 1e-9;
+  figures.bytes_in += result.bytes_in;
+  figures.peak_bytes = std::max(figures.peak_bytes, result.peak_bytes);
+  figures.kernel_bytes = std::max(figures.kernel_bytes, result.kernel_bytes);
+  figures.resident_bytes = std::max(figures.resident_bytes, result.resident_bytes);
+  figures.data_bytes = std::max(figures.data_bytes, result.data_bytes);
+  for (const RouteCount& sent : result.sent) {
+    if (sent.route < 0 || static_cast<size_t>(sent.route) >= routes.size())
+      throw Error(ErrorCode::kProtocol, kerf::format("there is no route {}", sent.route),
+                  kerf::format("worker {}", worker));
+    const bool local = is_local(plan, plan.routes[static_cast<size_t>(sent.route)]);
+    (local ? figures.local_messages : figures.messages) += sent.messages;
+    (local ? figures.local_bytes : figures.bytes_out) += sent.bytes;
+    routes[static_cast<size_t>(sent.route)].messages += sent.messages;
+    routes[static_cast<size_t>(sent.route)].bytes += sent.bytes;
+  }
+  if (task.trace)
+    for (runtime::Span& span : result.spans)
+      spans[static_cast<size_t>(worker)].push_back(std::move(span));
+}
+
+const std::vector<partitioner::Traffic>& Training::State::traffic(int64_t rows, bool gradients) {
+  const auto [at, fresh] = predicted.try_emplace({rows, gradients});
+  if (fresh) at->second = predict_traffic(model, plan, rows, gradients);
+  return at->second;
+}
+
+void Training::State::predict(const TrainingTask& task) {
+  for (int replica = 0; replica < options.replicas.count; ++replica)
+    predict_one(task_of_replica(task, replica, options.replicas.count));
+}
+
+void Training::State::predict_one(const TrainingTask& task) {
+  if (task.kind == TaskKind::kEvaluate && task.rows == 0) return;
+  const auto& expected = traffic(task.rows, task.kind == TaskKind::kTrain);
+  for (size_t route = 0; route < routes.size(); ++route) {
+    routes[route].predicted_messages += expected[route].messages;
+    routes[route].predicted_bytes += expected[route].bytes;
+  }
+}
+
+}  // namespace kerf::schedmp

@@ -1,0 +1,89 @@
+// What the scheduler's half of a training holds: the run as it was asked for, and what has come of
+// it so far. Training's own, and of what derives from it; used by the loop's thread.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "schedmp/training/proof.h"
+#include "schedmp/training/rounds.h"
+#include "schedmp/training/training.h"
+
+namespace kerf::schedmp {
+
+struct Training::State {
+  State(const TrainingFactories& factories, const partitioner::Model& model_in,
+        const partitioner::Plan& plan_in, const Schedule& schedule_in, TrainingOptions options_in,
+        TrainingObserver observer_in, std::optional<OpenSplits> data);
+
+  static int64_t rows_of(const Dataset* data) { return data == nullptr ? 0 : data->rows(); }
+  static std::string fingerprint_of(const Dataset* data) {
+    return data == nullptr ? "" : data->fingerprint();
+  }
+  int64_t labels_per_row() const;
+  int label_axes() const;  // as the model has them
+
+  // What each worker of these replicas may take, as proved.
+  void note_proof(int replica, int end);
+  // With tables; without, the proof does.
+  void check_cap() const;
+  int replica_of(int worker) const { return worker / plan.workers_bound(); }
+
+  // What a round hands out, to each replica its part of it.
+  std::vector<Task> tasks_of(const TrainingTask& task);
+  // Its results, of all workers that had one.
+  void fold(const TrainingTask& task, std::vector<Result> results);
+
+  // What a worker says it did; and what it was to send.
+  void count(const TrainingTask& task, int worker, TrainingResult& result);
+  void predict_one(const TrainingTask& task);
+
+  const partitioner::Model model;
+  const partitioner::Plan plan;
+  const Schedule schedule;
+  const TrainingOptions options;
+  const TrainingObserver observer;
+  const OpenSplits splits;
+  const Dataset* const train;
+  const Dataset* const test;
+  Numbering numbering;
+  Rounds rounds;
+  TrainingProof proof;
+  std::vector<TableSpec> tables;  // of weights, where there are replicas
+  std::vector<std::pair<int32_t, int32_t>> table_of_part;
+  std::deque<TrainingTask> under_way;
+  // Of evaluations: when the first batch was handed out, and when the last result came in.
+  int64_t first_ns = -1;
+  int64_t last_ns = 0;
+  std::vector<std::vector<WorkerTime>> evaluation_times;
+  std::map<std::pair<int64_t, bool>, std::vector<partitioner::Traffic>> predicted;
+  std::vector<StepRecord> steps;
+  std::vector<EvaluationRecord> evaluations;
+  std::vector<WorkerFigures> workers;
+  std::vector<RouteFigures> routes;
+  std::vector<std::vector<runtime::Span>> spans;
+
+ private:
+  static TrainingOptions checked(TrainingOptions options, const partitioner::Plan& plan);
+  OpenSplits open(const TrainingFactories& factories) const;
+  void share_weights();
+  void predict(const TrainingTask& task);
+  const std::vector<partitioner::Traffic>& traffic(int64_t rows, bool gradients);
+
+  // Losses are means over a round's rows.
+  void add(const TrainingTask& task, int worker, const TrainingResult& result,
+           TrainingResult& sum) const;
+  void fold_step(const TrainingTask& task, const TrainingResult& result, int64_t end_ns);
+  std::vector<int64_t> rows_of_step(const StepRecord& step) const;
+  void check_skipped() const;
+  void check_evaluated(const TrainingTask& task, const TrainingResult& sum) const;
+  void fold_evaluation(const TrainingTask& task, const TrainingResult& sum, int64_t end_ns);
+  bool counts_top() const;
+  void note_kept();
+};
+
+}  // namespace kerf::schedmp
