@@ -14,13 +14,19 @@ constexpr int64_t kDefaultBatch = 128;
 void ask_for_synchronous(int replicas, PlanFlags& plan, const std::string& plan_file) {
   require(plan_file.empty(), kReplicas,
           "synchronous replicas are a cut, and --plan says how it is cut; leave one of them out");
+  require(
+      !plan.stages, "--stages",
+      "synchronous replicas have a stage for each of --workers; leave it out beside --replicas");
   const std::string cut = plan.cut.value_or("layer");
   const int workers = plan.workers.value_or(1);
   require(cut == "layer" || cut == "batch", kReplicas,
           format("synchronous replicas are the batch cut, of stages by layer or of none; --cut {} "
                  "divides otherwise: give it {} times the workers and the --batch instead",
                  cut, replicas));
-  plan.batch = plan.batch.value_or(kDefaultBatch) * replicas;
+  const int64_t batch = plan.batch.value_or(kDefaultBatch);
+  require(batch <= INT64_MAX / replicas, "--batch",
+          format("{} rows for each of {} replicas are too many", batch, replicas));
+  plan.batch = batch * replicas;
   plan.workers = workers * replicas;
   if (workers == 1 || cut == "batch") {
     plan.cut = "batch";
@@ -49,7 +55,7 @@ schedmp::ReplicaOptions ReplicaFlags::applied_to(PlanFlags& plan,
       .server_groups = server_groups.value_or(1),
       .push_every = push_every.value_or(1),
       .fetch_every = fetch_every.value_or(1)};
-  if (plan_file.empty() && !plan.workers) plan.workers = 1;
+  plan.default_workers = 1;
   if (const int64_t workers = int64_t{plan.workers.value_or(1)} * replicas; plan_file.empty())
     require(workers <= kMostWorkers, kReplicas,
             format("{} workers are more than {}", workers, kMostWorkers));

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "apps/kerf/learning_flags.h"
+#include "apps/main/answer.h"
 #include "apps/programs.h"
 #include "schedmp/versions.h"
 
@@ -81,8 +82,10 @@ RunRecord::Replicas replicas_of(const Outcome& outcome) {
                                .server_groups = outcome.replicas.server_groups,
                                .push_every = outcome.replicas.pushes_every(),
                                .fetch_every = outcome.replicas.fetches_every()};
-  for (const schedmp::StepRecord& step : outcome.training->steps())
+  for (const schedmp::StepRecord& step : outcome.training->steps()) {
     replicas.staleness = std::max(replicas.staleness, step.staleness);
+    replicas.left_out += step.left_out;
+  }
   return replicas;
 }
 

@@ -75,7 +75,11 @@ std::string replicas_text(const RunRecord& record) {
   if (of.staleness > 0)
     text +=
         format(": weights lacked the last {} of a replica at most", plural(of.staleness, "step"));
-  return text + "\n";
+  text += "\n";
+  if (of.left_out > 0)
+    text += format("{} of single replicas were not finite, and pushed nothing\n",
+                   plural(of.left_out, "step"));
+  return text;
 }
 
 // What went wrong without harm; nothing where nothing did.
@@ -110,8 +114,10 @@ std::string losses_text(const RunRecord& record) {
   for (const RunRecord::Worker& worker : record.workers)
     if (record.holds_too_much(worker))
       text += format(
-          "worker {} has {} in memory: more than the {} that were proved and {} for its process\n",
+          "worker {} has {} in memory: more than the {} that were proved{} and {} for its "
+          "process\n",
           worker.worker, bytes_text(worker.resident_bytes), bytes_text(worker.proved_bytes),
+          worker.table_bytes > 0 ? format(", {} for tables", bytes_text(worker.table_bytes)) : "",
           bytes_text(record.process_allowance_bytes));
   return text;
 }

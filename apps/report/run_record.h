@@ -95,6 +95,7 @@ struct RunRecord {
     int64_t push_every = 1;  // steps
     int64_t fetch_every = 1;
     int64_t staleness = 0;  // clocks that fetched weights lacked at most
+    int64_t left_out = 0;   // steps of one that were not finite, and pushed nothing
   };
   // Messages between scheduler and workers.
   struct Control {
@@ -237,6 +238,7 @@ void fields(Fields& f, RunRecord::Replicas& replicas) {
   f("push_every", replicas.push_every);
   f("fetch_every", replicas.fetch_every);
   f("staleness", replicas.staleness);
+  f("left_out", replicas.left_out);
 }
 
 template <class Fields>

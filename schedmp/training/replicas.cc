@@ -153,4 +153,10 @@ std::vector<std::pair<int, TableSpec>> weight_tables(const partitioner::Model& m
   return tables;
 }
 
+int64_t client_bytes(const TableSpec& table) {
+  constexpr int64_t kBase = 1, kFetched = 1, kAccrued = 1, kPushed = 3, kAnswers = 1;
+  const int64_t weights = table.rows * table.width * int64_t{sizeof(float)};
+  return (kBase + kFetched + kAccrued + kPushed + kAnswers) * weights;
+}
+
 }  // namespace kerf::schedmp

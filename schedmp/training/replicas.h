@@ -94,4 +94,8 @@ std::vector<std::pair<int, TableSpec>> weight_tables(const partitioner::Model& m
                                                      const ops::OptimizerOptions& optimizer,
                                                      const ReplicaOptions& replicas);
 
+// What a worker holds of such a table beside what it serves: weights as they were fetched, gradients
+// that add up, those on their way to three places, and answers to others; but for slots.
+int64_t client_bytes(const TableSpec& table);
+
 }  // namespace kerf::schedmp

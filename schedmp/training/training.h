@@ -75,6 +75,7 @@ struct StepRecord {
   double learning_rate = 0;
   int64_t end_ns = 0;     // when the first worker was done with it, on its own clock
   int64_t staleness = 0;  // clocks that weights lacked at most, which replicas fetched in it
+  int left_out = 0;       // replicas that were not finite, where others were: not in the figures
 };
 struct EvaluationRecord {
   int64_t after_epoch = 0;

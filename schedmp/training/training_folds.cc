@@ -18,40 +18,66 @@ namespace kerf::schedmp {
 // Of an evaluation each worker has its share of the rows; of training, one all.
 void Training::State::fold(const TrainingTask& task, std::vector<Result> results) {
   if (task.kind == TaskKind::kSave) return;
-  TrainingResult sum;
-  int reports = 0;
-  std::vector<WorkerTime> times;
-  for (Result& each : results) {
-    TrainingResult& result = each.payload;
-    count(task, each.worker, result);
-    times.push_back({result.begin_ns, result.end_ns});
-    sum.staleness = std::max(sum.staleness, result.staleness);
-    if (!result.has_loss) continue;
-    ++reports;
-    add(task, each.worker, result, sum);
-  }
+  for (Result& each : results) count(task, each.worker, each.payload);
   predict(task);
-  const int64_t end_ns = times.front().end_ns;
+  const int64_t end_ns = results.front().payload.end_ns;
   if (task.kind == TaskKind::kEvaluate) {
     last_ns = runtime::now_ns();
-    evaluation_times.push_back(std::move(times));
-    return fold_evaluation(task, sum, end_ns);
+    std::vector<WorkerTime>& times = evaluation_times.emplace_back();
+    for (const Result& each : results)
+      times.push_back({each.payload.begin_ns, each.payload.end_ns});
+    return fold_evaluation(task, sum_of(task, results), end_ns);
   }
+  const auto reports =
+      std::ranges::count_if(results, [](const Result& each) { return each.payload.has_loss; });
   KERF_CHECK(reports == options.replicas.count, "{} workers concluded step {}", reports, task.step);
-  fold_step(task, sum, end_ns);
+  const int left_out = leave_out(results);
+  fold_step(task, sum_of(task, results), end_ns);
+  steps.back().left_out = left_out;
+  if (observer.step) observer.step(steps.back());
+  check_skipped();
 }
 
-// What a worker says of its replica's rows, as of those of all.
-void Training::State::add(const TrainingTask& task, int worker, const TrainingResult& result,
-                          TrainingResult& sum) const {
-  const int replicas = options.replicas.count;
-  const int64_t rows = task_of_replica(task, replica_of(worker), replicas).rows;
-  const double part = static_cast<double>(rows) / static_cast<double>(task.rows);
-  if (rows > 0) sum.loss += part * result.loss;
-  sum.correct += result.correct;
-  sum.in_top += result.in_top;
-  sum.squared_norm += result.squared_norm / replicas;
-  if (sum.cause == 0) sum.cause = result.cause;
+// Replicas whose step was not finite changed nothing: the step is that of the others. Where it is
+// of nobody, all stay.
+int Training::State::leave_out(std::vector<Result>& results) {
+  const auto concludes = [](const Result& each) { return each.payload.has_loss; };
+  const auto is_odd = [&](const Result& each) {
+    return concludes(each) && each.payload.cause != 0;
+  };
+  const auto odd = std::ranges::count_if(results, is_odd);
+  if (odd == std::ranges::count_if(results, concludes)) return 0;
+  for (Result& each : results) each.payload.has_loss = concludes(each) && !is_odd(each);
+  return static_cast<int>(odd);
+}
+
+// What workers say of their replicas' rows, as of those of all.
+TrainingResult Training::State::sum_of(const TrainingTask& task,
+                                       const std::vector<Result>& results) const {
+  const auto rows_of = [&](const Result& each) {
+    return task_of_replica(task, replica_of(each.worker), options.replicas.count).rows;
+  };
+  const bool trains = task.kind == TaskKind::kTrain;
+  int64_t rows = trains ? 0 : task.rows;
+  int reports = 0;
+  for (const Result& each : results)
+    if (each.payload.has_loss && trains) {
+      rows += rows_of(each);
+      ++reports;
+    }
+  TrainingResult sum;
+  for (const Result& each : results) {
+    const TrainingResult& result = each.payload;
+    sum.staleness = std::max(sum.staleness, result.staleness);
+    if (!result.has_loss) continue;
+    if (const int64_t own = rows_of(each); own > 0)
+      sum.loss += static_cast<double>(own) / static_cast<double>(rows) * result.loss;
+    sum.correct += result.correct;
+    sum.in_top += result.in_top;
+    if (trains) sum.squared_norm += result.squared_norm / reports;
+    if (sum.cause == 0) sum.cause = result.cause;
+  }
+  return sum;
 }
 
 // Folds a finished round in: losses are means over its rows.
@@ -70,8 +96,6 @@ void Training::State::fold_step(const TrainingTask& task, const TrainingResult& 
   if (result.cause != 0)
     steps.back().skipped =
         entry_name(model, partitioner::StepVector(model, plan.micro_batches), result.cause);
-  if (observer.step) observer.step(steps.back());
-  check_skipped();
 }
 
 std::vector<int64_t> Training::State::rows_of_step(const StepRecord& step) const {

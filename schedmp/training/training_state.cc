@@ -5,6 +5,7 @@
 #include "partitioner/losses.h"
 #include "runtime/error.h"
 #include "runtime/time.h"
+#include "schedmp/tables/table_messages.h"
 #include "schedmp/training/replica_tasks.h"
 
 namespace kerf::schedmp {
@@ -46,8 +47,25 @@ TrainingOptions Training::State::checked(TrainingOptions options, const Plan& pl
         ErrorCode::kUsage,
         kerf::format("a batch of {} rows, but the plan is for 1 to {}", options.batch, plan.batch),
         plan.model);
-  check(options.replicas);
+  check_replicas(options, plan);
   return options;
+}
+
+void Training::State::check_replicas(const TrainingOptions& options, const Plan& plan) {
+  check(options.replicas);
+  const int each = plan.workers_bound();
+  const int64_t all = int64_t{each} * options.replicas.count;
+  if (all > partitioner::kMostWorkers)
+    throw Error(ErrorCode::kUsage,
+                kerf::format("{} replicas of {} are more than {} workers", options.replicas.count,
+                             plural(each, "worker"), partitioner::kMostWorkers));
+  for (int worker = 0; worker < all; ++worker)
+    if (partitioner::device_of(options.setting.devices, worker) !=
+        partitioner::device_of(options.setting.devices, worker % each))
+      throw Error(ErrorCode::kUsage,
+                  kerf::format("worker {} of a replica is not on the same kind of device in each: "
+                               "devices go to all workers in turn",
+                               worker % each));
 }
 
 // A run that leaves weights reads training rows, were it in no step, so that what is wrong with
@@ -78,14 +96,38 @@ void Training::State::note_proof(int replica, int end) {
     workers[worker].proved_bytes = peaks[worker % peaks.size()];
 }
 
+namespace {
+
+// At both ends, which is where they are where payload travels.
+int64_t bytes_of_slots(const LaneTable& lanes, size_t worker) {
+  const auto of = [](const std::vector<runtime::Lane>& channel) {
+    int64_t bytes = 0;
+    for (const runtime::Lane& lane : channel)
+      bytes += static_cast<int64_t>(lane.slot_bytes) * lane.slots;
+    return bytes;
+  };
+  int64_t bytes = 0;
+  for (size_t other = 0; other < lanes.size(); ++other)
+    bytes += of(lanes[worker][other]) + of(lanes[other][worker]);
+  return bytes;
+}
+
+}  // namespace
+
 void Training::State::share_weights() {
   for (auto& [part, table] : weight_tables(model, proof.parts(), plan.workers_bound(),
                                            options.optimizer, options.replicas)) {
     table_of_part.emplace_back(part, static_cast<int32_t>(tables.size()));
     complete(table, static_cast<int>(workers.size()));
-    for (WorkerFigures& worker : workers) worker.table_bytes += table_bytes(table, worker.worker);
+    for (WorkerFigures& worker : workers)
+      if (place_in(table, worker.worker))
+        worker.table_bytes += table_bytes(table, worker.worker) + client_bytes(table);
     tables.push_back(std::move(table));
   }
+  const LaneTable lanes = table_lanes(tables, static_cast<int>(workers.size()));
+  if (!lanes.empty())
+    for (size_t worker = 0; worker < workers.size(); ++worker)
+      workers[worker].table_bytes += bytes_of_slots(lanes, worker);
 }
 
 void Training::State::check_cap() const {

@@ -69,14 +69,15 @@ struct Training::State {
 
  private:
   static TrainingOptions checked(TrainingOptions options, const partitioner::Plan& plan);
+  static void check_replicas(const TrainingOptions& options, const partitioner::Plan& plan);
   OpenSplits open(const TrainingFactories& factories) const;
   void share_weights();
   void predict(const TrainingTask& task);
   const std::vector<partitioner::Traffic>& traffic(int64_t rows, bool gradients);
 
+  static int leave_out(std::vector<Result>& results);
   // Losses are means over a round's rows.
-  void add(const TrainingTask& task, int worker, const TrainingResult& result,
-           TrainingResult& sum) const;
+  TrainingResult sum_of(const TrainingTask& task, const std::vector<Result>& results) const;
   void fold_step(const TrainingTask& task, const TrainingResult& result, int64_t end_ns);
   std::vector<int64_t> rows_of_step(const StepRecord& step) const;
   void check_skipped() const;

@@ -162,6 +162,56 @@ TEST(SharedWeights, AReplicaWithoutRowsKeepsStep) {
   }
 }
 
+// The replica that has the row without a number pushes nothing in that step; the others go on.
+TEST(SharedWeights, AStepThatIsNotFiniteIsTheReplicasOwn) {
+  for (const char* consistency : {"ssp:0", "async", "average:1"}) {
+    Case c = of_replicas(2, consistency);
+    c.dataset = "rows, one odd";
+    c.steps = 10;
+    const Answer shared = train(c);
+    EXPECT_THAT(shared.skipped, testing::Each(testing::IsEmpty())) << consistency;
+    EXPECT_EQ(std::ranges::count(shared.left_out, 1), 2) << "once an epoch";
+    for (const double loss : shared.losses) EXPECT_TRUE(std::isfinite(loss));
+    for (const NamedTensor& each : shared.weights)
+      for (int64_t at = 0; at < each.shape.elements(); ++at)
+        ASSERT_TRUE(std::isfinite(numbers_of(each)[at])) << each.name;
+  }
+}
+
+TEST(SharedWeights, ReplicasDropOtherElements) {
+  Case c = of_replicas(2, "ssp:0");
+  c.source = "dropping";
+  const Answer shared = train(c);
+  EXPECT_NE(shared.losses, train(of_one(c, 0.1)).losses);
+  tests::expect_same_bits(train(c), shared);
+}
+
+// Whatever the periods are, what statistics grow by is pushed once.
+TEST(SharedWeights, StatisticsGrowOnceUnderAnyPeriods) {
+  Case c = of_replicas(2, "ssp:0");
+  c.source = "filtering";
+  c.optimizer.learning_rate = 1e-6;
+  c.steps = 10;
+  const Answer often = train(c);
+  c.replicas.consistency = parse_consistency("async");
+  for (const auto& [push, fetch] : {std::pair(1, 4), {4, 1}, {3, 2}}) {
+    c.replicas.push_every = push;
+    c.replicas.fetch_every = fetch;
+    const Answer seldom = train(c);
+    for (size_t i = 0; i < often.weights.size(); ++i) {
+      if (often.weights[i].name.find("running") == std::string::npos) continue;
+      double apart = 0;
+      double size = 0;
+      for (int64_t at = 0; at < often.weights[i].shape.elements(); ++at) {
+        const double one = numbers_of(often.weights[i])[at];
+        apart += std::abs(numbers_of(seldom.weights[i])[at] - one);
+        size += std::abs(one - (often.weights[i].name.ends_with("var") ? 1 : 0));
+      }
+      EXPECT_LT(apart, 0.3 * size) << often.weights[i].name << " " << push << " " << fetch;
+    }
+  }
+}
+
 // Adam at the tables, or at each replica, with its states: on separable rows the loss falls.
 TEST(SharedWeights, OptimizersWithStatesLearn) {
   for (const char* optimizer : {"adam", "adamw", "adagrad"})

@@ -176,6 +176,7 @@ Answer train(const Case& c) {
     answer.skipped.push_back(step.skipped);
     answer.trained_rows += step.rows;
     answer.staleness.push_back(step.staleness);
+    answer.left_out.push_back(step.left_out);
   }
   answer.evaluations = program.evaluations();
   answer.evaluation_loss = program.evaluations().back().loss;

@@ -65,6 +65,7 @@ struct Answer {
   std::vector<WorkerFigures> workers;
   std::vector<int64_t> proved_bytes;
   std::vector<int64_t> staleness;  // by step
+  std::vector<int> left_out;       // likewise
   Plan plan;
 };
 
