@@ -9,9 +9,9 @@
 //   average:K  each replica trains by itself, and every K steps all go on from the mean of their
 //              weights
 //
-// Between two fetches a replica goes on by plain steps of its own. Each has its part of every batch;
-// before weights are tested or saved all have done all, and have the same. Running statistics are
-// the mean of what replicas say.
+// Between two fetches a replica goes on by plain steps of its own. Each has its part of every
+// batch; before weights are tested or saved all have done all, and have the same. Running
+// statistics are the mean of what replicas say.
 //
 // Where replicas are synchronous in every step they are none: that is the batch cut.
 //
@@ -94,8 +94,8 @@ std::vector<std::pair<int, TableSpec>> weight_tables(const partitioner::Model& m
                                                      const ops::OptimizerOptions& optimizer,
                                                      const ReplicaOptions& replicas);
 
-// What a worker holds of such a table beside what it serves: weights as they were fetched, gradients
-// that add up, those on their way to three places, and answers to others; but for slots.
+// What a worker holds of such a table beside what it serves: weights as they were fetched,
+// gradients that add up, those on their way in three places, and answers to others; not slots.
 int64_t client_bytes(const TableSpec& table);
 
 }  // namespace kerf::schedmp
