@@ -1,6 +1,7 @@
 #include "schedmp/tables/table_server.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/error.h"
 
@@ -125,33 +126,41 @@ void TableServer::handle_request(Served& table, int from, const TableMessage& me
       return table.shard.change(sender->place, message);
     case TableWord::kClock:
       table.shard.tick(sender->place, message.head);
-      if (const auto news = table.shard.take_news()) tell_groups(table, *news);
+      tell_groups(table);
       return look_again(table);
     case TableWord::kChanges:
       table.shard.hear(sender->group, message);
       return look_again(table);
     case TableWord::kRest:
-      return hear_rest(table, from, is_client);
+      return hear_rest(table, from);
     default:
       throw Error(ErrorCode::kProtocol, "a word that there is not", "table " + table.spec.name);
   }
 }
 
-// Behind all that the sender had to say: when all clients said so, the other groups hear so behind
-// what these had changed.
-void TableServer::hear_rest(Served& table, int from, bool is_client) {
+void TableServer::hear_rest(Served& table, int from) {
   if (!table.resting.insert(from).second)
     throw Error(ErrorCode::kProtocol, "it rests twice", "table " + table.spec.name);
+  tell_rest(table);
+}
+
+// Other groups hear of it behind all that clients had changed.
+void TableServer::tell_rest(Served& table) {
   const auto rests = [&](int worker) { return table.resting.contains(worker); };
-  if (is_client && std::ranges::all_of(table.group(), rests))
+  if (!std::ranges::all_of(table.group(), rests) || table.untold > 0) return;
+  if (!std::exchange(table.rest_told, true))
     for (const int twin : table.twins())
       send(twin, {{.word = TableWord::kRest, .table = table.number}, {}});
   const auto at_rest = [](const auto& each) {
     const Served& served = each.second;
-    return served.resting.size() == served.group().size() + served.twins().size();
+    return served.rest_told &&
+           served.resting.size() == served.group().size() + served.twins().size();
   };
   if (!std::ranges::all_of(tables_, at_rest)) return;
-  for (auto& each : tables_) each.second.resting.clear();
+  for (auto& each : tables_) {
+    each.second.resting.clear();
+    each.second.rest_told = false;
+  }
   desk_.rested();
 }
 
@@ -198,17 +207,23 @@ void TableServer::hear_who_holds_up(const TableHead& head) {
   desk_.holds_up(head.id, static_cast<int>(head.clock));
 }
 
-void TableServer::tell_groups(Served& table, const TableShard::News& news) {
+void TableServer::tell_groups(Served& table) {
+  if (table.untold > 0) return;
+  const std::optional<TableShard::News> news = table.shard.take_news();
+  if (!news) return;
   const int64_t width = table.spec.width;
-  const int64_t rows = std::ssize(news.changes) / width;
+  const int64_t rows = std::ssize(news->changes) / width;
   const int64_t most = rows_in_a_message(table.spec);
   for (int64_t first = 0; first < std::max<int64_t>(rows, 1); first += most) {
     const ops::Range some{first, std::min(rows, first + most)};
     TableHead head{.word = TableWord::kChanges, .table = table.number, .rows = {some}};
-    head.settled = news.settled && some.end == rows ? 1 : 0;
-    const auto begin = news.changes.begin() + some.begin * width;
+    head.settled = some.end == rows ? news->settled : news->settled_before;
+    const auto begin = news->changes.begin() + some.begin * width;
     const std::vector<float> numbers(begin, begin + some.size() * width);
-    for (const int twin : table.twins()) send(twin, {head, numbers});
+    for (const int twin : table.twins()) {
+      send(twin, {head, numbers});
+      ++table.untold;
+    }
   }
 }
 
@@ -218,12 +233,20 @@ void TableServer::send(int to, Mail mail) {
     return;
   }
   handle(to, {mail.head, mail.numbers});
-  if (mail.ordered) sent(mail);
+  sent(mail);
 }
 
-void TableServer::sent(const Mail& ordered) {
-  desk_.sent(std::ssize(ordered.numbers) * int64_t{sizeof(float)});
-  workplace_.activity.progress();
+void TableServer::sent(const Mail& mail) {
+  if (mail.ordered) {
+    desk_.sent(std::ssize(mail.numbers) * int64_t{sizeof(float)});
+    workplace_.activity.progress();
+  }
+  if (mail.head.word != TableWord::kChanges) return;
+  Served& table = tables_.at(mail.head.table);
+  if (--table.untold > 0) return;
+  tell_groups(table);
+  look_again(table);
+  tell_rest(table);
 }
 
 bool TableServer::post() {
@@ -231,7 +254,7 @@ bool TableServer::post() {
   for (auto& [peer, mails] : outbox_) {
     runtime::SendChannel& channel = endpoint_.sender(peer);
     while (!mails.empty()) {
-      const Mail& mail = mails.front();
+      Mail& mail = mails.front();
       const size_t bytes = message_bytes(mail.head, mail.numbers.size());
       const auto slot = channel.acquire(0, bytes, runtime::Deadline::min());
       if (!slot) break;
@@ -239,8 +262,9 @@ bool TableServer::post() {
           write_message(mail.head, mail.numbers.size(), {slot->data, slot->bytes});
       std::ranges::copy(mail.numbers, to.begin());
       channel.commit(*slot, {});
-      if (mail.ordered) sent(mail);
+      const Mail done = std::move(mail);
       mails.pop_front();
+      sent(done);
       any = true;
     }
   }

@@ -4,8 +4,9 @@
 //   compute thread  ── orders ──>  table thread  <── channels ──>  other workers' table threads
 //                   <── answers ──
 //
-// It never waits for one peer: what finds no slot is kept until there is one. What it fails by the
-// desk gets.
+// It never waits for one peer: what finds no slot is kept until there is one. That has bounds: of
+// orders the desk's, of answers what clients ask for at once; and groups are told news when the last
+// are on their way. What it fails by the desk gets.
 //
 // Owned by Tables, whose thread calls the public functions.
 #pragma once
@@ -54,7 +55,9 @@ class TableServer {
     TablePlace place;
     TableShard shard;
     std::vector<Parked> parked = {};
+    size_t untold = 0;           // messages of news that are not on their way
     std::set<int> resting = {};  // who said so
+    bool rest_told = false;      // to other groups
     // Workers that serve the same rows in other groups.
     std::vector<int> twins() const;
     const std::vector<int>& group() const { return spec.groups[static_cast<size_t>(place.group)]; }
@@ -78,11 +81,12 @@ class TableServer {
   bool answer(Served& table, const Parked& read);
   void tell_who_holds_up(const Served& table, Parked& read);
   void hear_who_holds_up(const TableHead& head);
-  void hear_rest(Served& table, int from, bool is_client);
-  void tell_groups(Served& table, const TableShard::News& news);
+  void hear_rest(Served& table, int from);
+  void tell_rest(Served& table);
+  void tell_groups(Served& table);
   // To a worker, which may be this one.
   void send(int to, Mail mail);
-  void sent(const Mail& ordered);
+  void sent(const Mail& mail);
 
   runtime::Workplace& workplace_;
   runtime::Endpoint& endpoint_;

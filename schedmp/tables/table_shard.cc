@@ -1,6 +1,7 @@
 #include "schedmp/tables/table_shard.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/error.h"
 
@@ -40,12 +41,6 @@ void TableShard::check(const TableMessage& message) const {
       (!reads && std::ssize(message.numbers) != count * spec_.width))
     throw Error(ErrorCode::kProtocol,
                 kerf::format("{} numbers for {} rows", message.numbers.size(), count),
-                "table " + spec_.name);
-}
-
-void TableShard::check_settled(const TableHead& head) const {
-  if (head.settled != 0 && head.settled != 1)
-    throw Error(ErrorCode::kProtocol, kerf::format("it settles {} times", head.settled),
                 "table " + spec_.name);
 }
 
@@ -111,10 +106,10 @@ void TableShard::apply_gradient(const TableHead& head, ops::Range rows,
 
 void TableShard::tick(int client, const TableHead& clock) {
   const auto at = static_cast<size_t>(client);
-  check_settled(clock);
-  if (clock.clock != clocks_[at] + 1)
+  if (clock.clock != clocks_[at] + 1 || clock.settled < 0 || clock.settled > 1)
     throw Error(ErrorCode::kProtocol,
-                kerf::format("clock {} behind clock {}", clock.clock, clocks_[at]),
+                kerf::format("clock {} behind clock {}, settled {} times", clock.clock, clocks_[at],
+                             clock.settled),
                 "table " + spec_.name);
   ++clocks_[at];
   ++ticks_;
@@ -154,7 +149,11 @@ std::vector<float> TableShard::read(const TableHead& read) const {
 
 void TableShard::hear(int group, const TableMessage& message) {
   check(message);
-  check_settled(message.head);
+  int64_t& settled = settled_[static_cast<size_t>(group)];
+  if (message.head.settled < settled)
+    throw Error(ErrorCode::kProtocol,
+                kerf::format("settled {} times behind {}", message.head.settled, settled),
+                "table " + spec_.name);
   std::span<const float> numbers = message.numbers;
   for (const ops::Range& rows : message.head.rows) {
     float* values = values_.data() + rows.begin * spec_.width;
@@ -162,18 +161,16 @@ void TableShard::hear(int group, const TableMessage& message) {
     for (size_t i = 0; i < count; ++i) values[i] += numbers[i];
     numbers = numbers.subspan(count);
   }
-  settled_[static_cast<size_t>(group)] += message.head.settled;
+  settled = message.head.settled;
 }
 
 std::optional<TableShard::News> TableShard::take_news() {
-  const int64_t settling = *std::ranges::min_element(settling_);
   int64_t& settled = settled_[static_cast<size_t>(place_.group)];
-  const bool settles = settling > settled;
-  settled = settling;
+  const int64_t before = std::exchange(settled, *std::ranges::min_element(settling_));
   if (unheard_.empty()) return std::nullopt;
-  if (!settles && ticks_ < spec_.exchange * std::ssize(clocks_)) return std::nullopt;
+  if (settled == before && ticks_ < spec_.exchange * std::ssize(clocks_)) return std::nullopt;
   ticks_ = 0;
-  News news{unheard_, settles};
+  News news{unheard_, before, settled};
   std::ranges::fill(unheard_, 0.0F);
   return news;
 }

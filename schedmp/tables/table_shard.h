@@ -49,7 +49,8 @@ class TableShard {
   // What other groups have to hear now, if anything: all changes since the last time.
   struct News {
     std::vector<float> changes;  // of all rows
-    bool settled = false;        // these are all
+    int64_t settled_before = 0;  // how often all was told
+    int64_t settled = 0;         // and with these
   };
   std::optional<News> take_news();
 
@@ -69,7 +70,6 @@ class TableShard {
   void check_waiting() const;
   void check_change(const TableMessage& message) const;
   void check(const TableMessage& message) const;
-  void check_settled(const TableHead& head) const;
   void apply(const TableHead& head, std::span<const float> numbers);
   void apply(const TableHead& head, ops::Range rows, std::span<const float> numbers);
   void apply_gradient(const TableHead& head, ops::Range rows, std::span<const float> numbers);
