@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kMostUnsent = int64_t{64} << 20;
 // How long a server has to answer, or to say who holds it up, before it counts as awaited itself.
-constexpr std::chrono::milliseconds kPatience{100};
+constexpr std::chrono::milliseconds kPatienceWithServers{100};
 
 }  // namespace
 
@@ -35,7 +35,8 @@ TableAnswers TableDesk::await(int64_t read, int awaited) {
   const auto news = [&] {
     return failure_ || answers.missing == 0 || (answers.awaited != awaited && answers.awaited >= 0);
   };
-  if (awaited < 0 && !changed_.wait_for(lock, kPatience, news)) answers.awaited = server_of(read);
+  if (awaited < 0 && !changed_.wait_for(lock, kPatienceWithServers, news))
+    answers.awaited = server_of(read);
   changed_.wait(lock, news);
   if (answers.missing > 0 && failure_) std::rethrow_exception(failure_);
   const TableAnswers known = answers;

@@ -31,8 +31,8 @@ struct TableHead {
   int32_t table = 0;
   int64_t id = 0;  // of a read: its answer has it, too
   int64_t clock = 0;
-  // How often groups told each other all that they changed. kRead: must have; kClock: 1: they are to
-  // once more; kChanges: the sender has, with these.
+  // How often groups told each other all that they changed. kRead: must have; kClock: 1: they are
+  // to once more; kChanges: the sender has, with these.
   int64_t settled = 0;
   bool decays = false;  // kGradient, and the next
   double rate = 0;

@@ -4,9 +4,9 @@
 //   compute thread  ── orders ──>  table thread  <── channels ──>  other workers' table threads
 //                   <── answers ──
 //
-// It never waits for one peer: what finds no slot is kept until there is one. That has bounds: of
-// orders the desk's, of answers what clients ask for at once; and groups are told news when the last
-// are on their way. What it fails by the desk gets.
+// It never waits for one peer: what finds no slot is kept until there is one. That is bounded: of
+// orders by the desk, of answers by what clients ask for at once; and groups are told news when the
+// last are on their way. What it fails by the desk gets.
 //
 // Owned by Tables, whose thread calls the public functions.
 #pragma once
