@@ -30,8 +30,8 @@ std::string told(const Body& body) {
 
 struct WalkMessages {
   using Job = int64_t;  // a seed
-  using Task = int64_t;
-  using Result = int64_t;
+  using Task = uint64_t;
+  using Result = uint64_t;
 };
 
 constexpr int64_t kRounds = 30;
@@ -49,28 +49,31 @@ struct Walk : public SchedulerHalf<WalkMessages> {
     if (round == fails_at) throw Error(ErrorCode::kUnavailable, "the light went out");
     if (round == kRounds) return Done{};
     std::vector<Task> tasks;
-    for (int worker = 0; worker < workers; ++worker) tasks.push_back({worker, place + round});
+    for (int worker = 0; worker < workers; ++worker)
+      tasks.push_back({worker, place + static_cast<uint64_t>(round)});
     return tasks;
   }
   void aggregate(int64_t /*round*/, std::vector<Result> results) override {
     for (const Result& each : results) place = place * 31 + each.payload;
   }
   std::string snapshot() override { return runtime::encode(place); }
-  void restore(std::string_view snapshot) override { place = runtime::decode<int64_t>(snapshot); }
+  void restore(std::string_view snapshot) override { place = runtime::decode<uint64_t>(snapshot); }
 
   int workers, declared;
   int64_t seed;
   int64_t fails_at = -1;
-  int64_t place = 1;
-  int64_t asked = 0;  // for a round
+  uint64_t place = 1;  // wraps around
+  int64_t asked = 0;   // for a round
 };
 
 struct WalkWorker : public WorkerHalf<WalkMessages> {
-  void start(runtime::Workplace& /*workplace*/, const int64_t& job) override { place = job; }
-  int64_t update(const int64_t& task) override { return place = place * 17 + task; }
+  void start(runtime::Workplace& /*workplace*/, const int64_t& job) override {
+    place = static_cast<uint64_t>(job);
+  }
+  uint64_t update(const uint64_t& task) override { return place = place * 17 + task; }
   std::string snapshot() override { return runtime::encode(place); }
-  void restore(std::string_view snapshot) override { place = runtime::decode<int64_t>(snapshot); }
-  int64_t place = 0;
+  void restore(std::string_view snapshot) override { place = runtime::decode<uint64_t>(snapshot); }
+  uint64_t place = 0;
 };
 
 // Its state cannot be had from the second snapshot on.
