@@ -134,17 +134,18 @@ void Table::clock(bool settles) {
 int64_t Table::read(const std::vector<ops::Range>& rows, std::span<float> into) {
   TableHead head = head_of(TableWord::kRead);
   if (spec_.staleness != TableSpec::kAnyStaleness) head.clock = clock_ - spec_.staleness;
-  return read(std::move(head), rows, into);
+  return read(head, rows, into);
 }
 
 void Table::read_settled(const std::vector<ops::Range>& rows, std::span<float> into) {
   TableHead head = head_of(TableWord::kRead);
   head.clock = clock_;
   head.settled = settled_;
-  read(std::move(head), rows, into);
+  read(head, rows, into);
 }
 
-int64_t Table::read(TableHead head, const std::vector<ops::Range>& rows, std::span<float> into) {
+int64_t Table::read(const TableHead& head, const std::vector<ops::Range>& rows,
+                    std::span<float> into) {
   check(rows, into.size());
   const int64_t read = tables_.ids_++;
   std::vector<TableOrder> orders;

@@ -72,7 +72,7 @@ class Table {
   void check(const std::vector<ops::Range>& rows, size_t numbers) const;
   void change(const TableHead& head, const std::vector<ops::Range>& rows,
               std::span<const float> numbers);
-  int64_t read(TableHead head, const std::vector<ops::Range>& rows, std::span<float> into);
+  int64_t read(const TableHead& head, const std::vector<ops::Range>& rows, std::span<float> into);
   // Whoever holds it up is told as awaited.
   TableAnswers await(int64_t read);
   TableHead head_of(TableWord word) const;

@@ -68,7 +68,7 @@ class Serving {
     const auto view = channel.receive(runtime::after(10s));
     if (!view) throw Error(ErrorCode::kTimeout, "nothing was said");
     const TableMessage message = read_message({view->data, view->bytes});
-    const std::pair what(message.head, std::vector(message.numbers.begin(), message.numbers.end()));
+    std::pair what(message.head, std::vector(message.numbers.begin(), message.numbers.end()));
     channel.release(*view);
     return what;
   }
