@@ -77,7 +77,8 @@ int64_t table_bytes(const TableSpec& spec, int worker) {
   const int64_t rows = TableRows(spec, servers).rows_of(place->place);
   int64_t copies = 1;
   if (spec.optimizer) copies += ops::Optimizer(*spec.optimizer).states();
-  if (spec.groups.size() > 1) copies += 1;             // what others have yet to hear of
+  // What other groups have yet to hear of, and what is on its way to each.
+  if (spec.groups.size() > 1) copies += std::ssize(spec.groups);
   if (spec.synchronous()) copies += int64_t{servers};  // what waits for its clock
   const int64_t counts = spec.optimizer ? rows * int64_t{sizeof(int64_t)} : 0;
   return copies * rows * spec.width * int64_t{sizeof(float)} + counts;
