@@ -115,8 +115,9 @@ void check_apart(const partitioner::Model& model, const std::vector<partitioner:
         if (!ops::intersect(local.box, other->box).empty())
           throw Error(
               ErrorCode::kUsage,
-              "several workers of a replica keep it, and replicas that do not wait for each "
-              "other would let these drift apart; cut by layer, or by batch",
+              kerf::format("several parts of a replica keep it, and replicas that do not wait "
+                           "for each other would let these drift apart; cut by layer{}",
+                           tensor.is_state ? "" : ", or by batch"),
               model.value(local.value).name);
       kept[local.value].push_back(&local);
     }

@@ -59,6 +59,7 @@ Case of_one(const Case& c, double rate) {
   Case one = c;
   one.workers = 1;
   one.schedule = "1f1b";
+  one.binding = {};
   one.cut = partitioner::Cut::kLayer;
   one.batch = c.batch * c.replicas.count;
   one.optimizer.learning_rate = rate;
@@ -254,10 +255,12 @@ TEST(SharedWeights, RunningStatisticsAreThoseOfAll) {
 }
 
 TEST(SharedWeights, AWorkerMayHaveSeveralParts) {
-  Case c = of_replicas(2, "ssp:0", 2);
-  c.schedule = "interleaved";
+  Case c = of_replicas(2, "ssp:0", 4);
+  c.schedule = "gpipe";
   c.source = "12-24-18-16-10-5";
+  c.binding = {0, 1, 0, 1};
   const Answer shared = train(c);
+  EXPECT_EQ(shared.workers.size(), 4U);
   EXPECT_EQ(shared.plan.parts(), 4);
   expect_near(shared, train(of_one(c, 0.1)), 2e-5);
   c.replicas.consistency = parse_consistency("average:1");
@@ -291,13 +294,21 @@ TEST(SharedWeights, WhatDoesNotGoTogetherIsRefused) {
                 c.replicas.server_groups = 2;
               }),
               HasSubstr("one server group"));
-  // Every worker of the batch cut keeps the statistics.
-  EXPECT_THAT(why([](Case& c) {
-                c.source = "filtering";
-                c.cut = partitioner::Cut::kBatch;
-              }),
-              HasSubstr("several parts of a replica keep it"));
   EXPECT_THAT(why([](Case& c) { c.schedule = "pipedream"; }), HasSubstr("within a step"));
+}
+
+// They would drift apart: each has a table of its own.
+TEST(SharedWeights, PartsThatKeepTheSameWeightAreRefusedByItsName) {
+  const partitioner::Model model = tests::make_model("12-24-5");
+  const partitioner::Plan plan = tests::plan_of(model, {"12-24-5"});
+  std::vector<partitioner::Part> parts = lower(model, plan);
+  const ReplicaOptions replicas = of_replicas(2, "async").replicas;
+  EXPECT_EQ(weight_tables(model, parts, 1, {}, replicas).size(), 1U);
+  parts.push_back(parts.front());
+  const auto error = kerf::tests::error_of([&] { weight_tables(model, parts, 1, {}, replicas); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), testing::AllOf(testing::HasSubstr("fc1.weight"),
+                                            testing::HasSubstr("several parts of a replica")));
 }
 
 TEST(Consistencies, AreReadAndWritten) {
