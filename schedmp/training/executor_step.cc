@@ -147,7 +147,7 @@ void Executor::update_by_others(const Site& site, const Instruction& instruction
     if (each.kind == Instruction::Kind::kUpdateState) apply_statistics(site, each);
   }
   updates_->update(site.part, homes_,
-                   {.is_empty = rows_of(site).empty(),
+                   {.rows = std::ssize(rows_of(site)),
                     .ends = data_.ends,
                     .learning_rate = data_.learning_rate,
                     .says = says(site)});

@@ -21,6 +21,7 @@
 // A state machine without I/O; one thread at a time. The same answers give the same commands.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -67,6 +68,7 @@ class Lbfgs {
   // Of the last point that was accepted.
   double loss() const { return loss_; }
   double largest_gradient() const { return largest_gradient_; }
+  double gradient_norm() const { return std::sqrt(history_.squared_gradient()); }
   int64_t iterations() const { return iterations_; }
   int64_t evaluations() const { return evaluations_; }
   // Once stopped.

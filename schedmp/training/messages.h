@@ -8,6 +8,7 @@
 #include "ops/optimizer.h"
 #include "runtime/trace.h"
 #include "schedmp/steps.h"
+#include "schedmp/training/lbfgs_vectors.h"
 #include "schedmp/training/replicas.h"
 
 namespace kerf::schedmp {
@@ -33,18 +34,33 @@ struct TrainingJob {
   ReplicaOptions replicas = {};
   int32_t first_worker = 0;  // of this one's replica: the plan's worker 0
   std::vector<std::pair<int32_t, int32_t>> tables = {};  // of part and table, its replica's
+  int32_t history = 0;  // pairs that L-BFGS keeps; 0: another optimizer
 
   template <class Archive>
   void serialize(Archive& archive) {
     archive(model_source, plan, schedule, dataset, opens_train, opens_test, train_fingerprint,
             test_fingerprint, shuffle, seed, optimizer, shards, weights, results, trains, credits,
-            memory, replicas, first_worker, tables);
+            memory, replicas, first_worker, tables, history);
   }
 };
 
-enum class TaskKind : uint8_t { kTrain, kEvaluate, kSave };
+// The last four are of L-BFGS (lbfgs_weights.h).
+enum class TaskKind : uint8_t {
+  kTrain,
+  kEvaluate,
+  kSave,
+  kPlace,    // the point is where the model is from now on
+  kPortion,  // the gradient of these rows
+  kCollect,  // all portions' gradients are added up
+  kVectors,  // operations on vectors
+};
+// Whether a worker runs its row of the schedule, forward and back.
+inline bool is_step(TaskKind kind) {
+  return kind == TaskKind::kTrain || kind == TaskKind::kPlace || kind == TaskKind::kPortion;
+}
 
-// Rows [first, first + rows) of the order of an epoch of training, or of the tests.
+// Rows [first, first + rows) of the order of an epoch of training, of the tests, or, of a portion,
+// of the training rows as they lie.
 struct TaskRows {
   TaskKind kind = TaskKind::kTrain;
   int64_t epoch = 0;
@@ -69,11 +85,12 @@ struct TrainingTask {
   double learning_rate = 0;  // of a step of training
   TaskRows next = {};        // of the task behind it; none where that is not known yet
   Ramps ramps = {};          // of a step of training, where steps go on
+  VectorWork work = {};
 
   template <class Archive>
   void serialize(Archive& archive) {
     archive(kind, sequence, step, epoch, first, rows, trace, learning_rate, next, ramps.fills,
-            ramps.drains);
+            ramps.drains, work);
   }
 };
 
@@ -111,6 +128,7 @@ struct TrainingResult {
   int64_t data_bytes = 0;
   int64_t bytes_in = 0;
   int64_t staleness = 0;  // clocks that fetched weights lacked at most, where replicas share them
+  std::vector<double> sums;  // of operations on vectors, what they ask for
   std::vector<RouteCount> sent;
   std::vector<runtime::Span> spans;
 
@@ -118,7 +136,7 @@ struct TrainingResult {
   void serialize(Archive& archive) {
     archive(has_loss, loss, correct, in_top, squared_norm, cause, begin_ns, end_ns, compute_ns,
             wait_ns, peak_bytes, kernel_bytes, resident_bytes, data_bytes, bytes_in, staleness,
-            sent, spans);
+            sums, sent, spans);
   }
 };
 

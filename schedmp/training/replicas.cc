@@ -102,29 +102,27 @@ std::vector<SharedTensor> shared_tensors(const partitioner::Part& part) {
   return tensors;
 }
 
-namespace {
-
 void check_apart(const partitioner::Model& model, const std::vector<partitioner::Part>& parts) {
   std::map<partitioner::ValueId, std::vector<const partitioner::Local*>> kept;
   for (const partitioner::Part& part : parts) {
     if (part.updates_within())
-      refuse("its schedule updates weights within a step, which replicas do not; choose another");
+      refuse(
+          "its schedule updates weights within a step, which replicas and L-BFGS do not; choose "
+          "another");
     for (const SharedTensor& tensor : shared_tensors(part)) {
       const auto& local = part.locals[static_cast<size_t>(tensor.local)];
       for (const partitioner::Local* other : kept[local.value])
         if (!ops::intersect(local.box, other->box).empty())
           throw Error(
               ErrorCode::kUsage,
-              kerf::format("several parts of a replica keep it, and replicas that do not wait "
-                           "for each other would let these drift apart; cut by layer{}",
+              kerf::format("several parts of a replica keep it, and what tables or vectors have of "
+                           "each would drift apart; cut by layer{}",
                            tensor.is_state ? "" : ", or by batch"),
               model.value(local.value).name);
       kept[local.value].push_back(&local);
     }
   }
 }
-
-}  // namespace
 
 std::vector<std::pair<int, TableSpec>> weight_tables(const partitioner::Model& model,
                                                      const std::vector<partitioner::Part>& parts,

@@ -19,6 +19,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -84,10 +85,18 @@ struct SharedTensor {
 };
 inline constexpr int64_t kSharedWidth = 256;
 std::vector<SharedTensor> shared_tensors(const partitioner::Part& part);
+// Where a tensor lies in the numbers of all rows.
+template <class Number>
+std::span<Number> of_rows(std::vector<Number>& numbers, const SharedTensor& tensor) {
+  return std::span(numbers).subspan(static_cast<size_t>(tensor.rows.begin * kSharedWidth),
+                                    static_cast<size_t>(tensor.elements));
+}
+// Throws Error{kUsage} where a part updates within its steps, or where two keep the same weight:
+// who makes new weights elsewhere would have to make these twice.
+void check_apart(const partitioner::Model& model, const std::vector<partitioner::Part>& parts);
 
 // The tables of all parts that have anything to share, by part; worker w of replica r is r times
-// the workers of a replica, and w. Throws Error{kUsage} where a part updates within its steps, or
-// where two keep the same weight: these would drift apart.
+// the workers of a replica, and w. Throws as check_apart().
 std::vector<std::pair<int, TableSpec>> weight_tables(const partitioner::Model& model,
                                                      const std::vector<partitioner::Part>& parts,
                                                      int workers,

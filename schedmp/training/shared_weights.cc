@@ -9,15 +9,6 @@ namespace kerf::schedmp {
 
 using ops::TensorView;
 
-namespace {
-
-std::span<float> of_rows(std::vector<float>& numbers, const SharedTensor& tensor) {
-  return std::span(numbers).subspan(static_cast<size_t>(tensor.rows.begin * kSharedWidth),
-                                    static_cast<size_t>(tensor.elements));
-}
-
-}  // namespace
-
 SharedWeights::SharedWeights(const partitioner::Model& model,
                              std::vector<const partitioner::Part*> parts, Parameters& parameters,
                              ops::Workbench& bench, Tables& tables,
@@ -59,7 +50,7 @@ void SharedWeights::update(size_t part, std::span<const Home> homes, const Step&
   bench_.stream().copy(&squared_norm, step.says.squared_norm, sizeof squared_norm);
   bench_.stream().synchronize();
   ++shared.steps;
-  const bool counts = !step.is_empty && cause == 0;
+  const bool counts = step.rows > 0 && cause == 0;
   if (counts && !replicas_.averages())
     accrue(shared, homes, ops::clip_scale(optimizer_.options().most_norm, squared_norm));
   if (counts && replicas_.steps_alone()) step_alone(part, homes, step);

@@ -62,7 +62,8 @@ TrainingJob Training::job(int worker) {
           half.workers.at(static_cast<size_t>(worker)).proved_bytes,
           half.options.replicas,
           half.replica_of(worker) * half.plan.workers_bound(),
-          half.table_of_part};
+          half.table_of_part,
+          half.options.lbfgs ? half.options.lbfgs->history : 0};
 }
 
 LaneTable Training::lanes(int workers) const {

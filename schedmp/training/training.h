@@ -17,6 +17,7 @@
 #include "partitioner/part.h"
 #include "schedmp/dataset.h"
 #include "schedmp/program.h"
+#include "schedmp/training/lbfgs.h"
 #include "schedmp/training/learning_rate.h"
 #include "schedmp/training/messages.h"
 #include "schedmp/training/replicas.h"
@@ -59,9 +60,11 @@ struct TrainingOptions {
   std::filesystem::path results = {};
   // Several plans at once, each with `batch` rows of a step: a step is that of all.
   ReplicaOptions replicas = {};
+  // By L-BFGS instead of the optimizer (lbfgs_training.h). Replicas are synchronous then.
+  std::optional<LbfgsOptions> lbfgs = {};
 };
 
-// What one step, or one evaluation, came to.
+// What one step, or iteration of L-BFGS, or evaluation came to.
 struct StepRecord {
   int64_t step = 0;  // of training, from 0
   int64_t epoch = 0;
@@ -108,7 +111,7 @@ struct WorkerFigures {
   int64_t local_messages = 0;  // from a part of this worker to another: no transport carries them
   int64_t local_bytes = 0;
   int64_t proved_bytes = 0;  // of device memory and slots, before anything ran
-  int64_t table_bytes = 0;   // beside that: of weights that replicas share
+  int64_t table_bytes = 0;   // beside that: of weights that replicas share, of L-BFGS's vectors
   int64_t peak_bytes = 0;    // measured: equal
   int64_t kernel_bytes = 0;  // beside it, of GPUs: what kernels hold
   // Of physical memory, more than when it began, and without rows of data; and those. Only the
@@ -183,8 +186,11 @@ class Training : public SchedulerHalf<TrainingMessages> {
   // Each worker's spans, on its own clock.
   std::vector<std::vector<runtime::Span>> take_spans();
 
- private:
+ protected:
   struct State;
+  State& state() { return *state_; }
+
+ private:
   std::unique_ptr<State> state_;
 };
 

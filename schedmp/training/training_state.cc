@@ -6,6 +6,7 @@
 #include "runtime/error.h"
 #include "runtime/time.h"
 #include "schedmp/tables/table_messages.h"
+#include "schedmp/training/lbfgs_weights.h"
 #include "schedmp/training/replica_tasks.h"
 
 namespace kerf::schedmp {
@@ -32,7 +33,10 @@ Training::State::State(const TrainingFactories& factories, const Model& model_in
   for (size_t worker = 0; worker < workers.size(); ++worker)
     workers[worker].worker = static_cast<int>(worker);
   note_proof(0, options.replicas.count);
-  if (options.replicas.count > 1 && proof.trains()) share_weights();
+  if (options.lbfgs)
+    share_vectors();
+  else if (options.replicas.count > 1 && proof.trains())
+    share_weights();
   check_cap();
   if (model.loss() < 0 && options.results.empty())
     throw Error(ErrorCode::kUsage, "there is no loss to train with", model.name());
@@ -52,7 +56,7 @@ TrainingOptions Training::State::checked(TrainingOptions options, const Plan& pl
 }
 
 void Training::State::check_replicas(const TrainingOptions& options, const Plan& plan) {
-  check(options.replicas);
+  if (!options.lbfgs) check(options.replicas);
   const int each = plan.workers_bound();
   const int64_t all = int64_t{each} * options.replicas.count;
   if (all > partitioner::kMostWorkers)
@@ -117,17 +121,36 @@ int64_t bytes_of_slots(const LaneTable& lanes, size_t worker) {
 void Training::State::share_weights() {
   for (auto& [part, table] : weight_tables(model, proof.parts(), plan.workers_bound(),
                                            options.optimizer, options.replicas)) {
-    table_of_part.emplace_back(part, static_cast<int32_t>(tables.size()));
     complete(table, static_cast<int>(workers.size()));
     for (WorkerFigures& worker : workers)
       if (place_in(table, worker.worker))
         worker.table_bytes += table_bytes(table, worker.worker) + client_bytes(table);
+    table_of_part.emplace_back(part, static_cast<int32_t>(tables.size()));
     tables.push_back(std::move(table));
   }
+  note_slots();
+}
+
+// A gradient's table is behind its point's.
+void Training::State::share_vectors() {
+  for (auto& [part, table] :
+       point_tables(model, proof.parts(), plan.workers_bound(), options.replicas.count)) {
+    complete(table, static_cast<int>(workers.size()));
+    for (WorkerFigures& worker : workers)
+      worker.table_bytes += lbfgs_bytes(table, worker.worker, options.lbfgs->history);
+    table_of_part.emplace_back(part, static_cast<int32_t>(tables.size()));
+    tables.push_back(table);
+    tables.push_back(std::move(table));
+    tables.back().name = kerf::format("gradient of part {}", part);
+  }
+  note_slots();
+}
+
+void Training::State::note_slots() {
   const LaneTable lanes = table_lanes(tables, static_cast<int>(workers.size()));
-  if (!lanes.empty())
-    for (size_t worker = 0; worker < workers.size(); ++worker)
-      workers[worker].table_bytes += bytes_of_slots(lanes, worker);
+  if (lanes.empty()) return;
+  for (size_t worker = 0; worker < workers.size(); ++worker)
+    workers[worker].table_bytes += bytes_of_slots(lanes, worker);
 }
 
 void Training::State::check_cap() const {
@@ -136,7 +159,10 @@ void Training::State::check_cap() const {
   for (const WorkerFigures& worker : workers)
     bytes.push_back(worker.proved_bytes + worker.table_bytes);
   if (const std::string why = above_cap(bytes, *options.memory); !why.empty())
-    throw Error(ErrorCode::kInfeasible, why + " (with tables of its weights)", plan.model);
+    throw Error(
+        ErrorCode::kInfeasible,
+        why + (options.lbfgs ? " (with L-BFGS's vectors)" : " (with tables of its weights)"),
+        plan.model);
 }
 
 std::vector<Training::Task> Training::State::tasks_of(const TrainingTask& task) {
@@ -189,7 +215,7 @@ void Training::State::predict(const TrainingTask& task) {
 
 void Training::State::predict_one(const TrainingTask& task) {
   if (task.kind == TaskKind::kEvaluate && task.rows == 0) return;
-  const auto& expected = traffic(task.rows, task.kind == TaskKind::kTrain);
+  const auto& expected = traffic(task.rows, is_step(task.kind));
   for (size_t route = 0; route < routes.size(); ++route) {
     routes[route].predicted_messages += expected[route].messages;
     routes[route].predicted_bytes += expected[route].bytes;

@@ -53,7 +53,8 @@ struct Training::State {
   Numbering numbering;
   Rounds rounds;
   TrainingProof proof;
-  std::vector<TableSpec> tables;  // of weights, where there are replicas
+  // Of weights, where there are replicas; of points and gradients, where that is L-BFGS.
+  std::vector<TableSpec> tables;
   std::vector<std::pair<int32_t, int32_t>> table_of_part;
   std::deque<TrainingTask> under_way;
   // Of evaluations: when the first batch was handed out, and when the last result came in.
@@ -72,6 +73,8 @@ struct Training::State {
   static void check_replicas(const TrainingOptions& options, const partitioner::Plan& plan);
   OpenSplits open(const TrainingFactories& factories) const;
   void share_weights();
+  void share_vectors();
+  void note_slots();  // of tables
   void predict(const TrainingTask& task);
   const std::vector<partitioner::Traffic>& traffic(int64_t rows, bool gradients);
 

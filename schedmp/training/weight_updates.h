@@ -1,5 +1,5 @@
 // Who makes new weights of the gradients of a step, where that is not the worker's own optimizer
-// alone: tables that replicas share, or somebody who wants the gradients themselves.
+// alone: tables that replicas share, or L-BFGS, which wants the gradients themselves.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ class WeightUpdates {
     ops::TensorView gradient;
   };
   struct Step {
-    bool is_empty = false;  // it had no rows
-    bool ends = false;      // what comes behind it is no step
+    int64_t rows = 0;   // that it had
+    bool ends = false;  // what comes behind it is no step
     double learning_rate = 0;
     ops::StepSays says;  // in memory of the device
   };

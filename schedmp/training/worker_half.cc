@@ -58,7 +58,7 @@ TrainingWorker::TrainingWorker(const TrainingFactories& factories, runtime::Work
       std::move(evaluation), job.credits, workplace_,
       optimizer_of_worker(job.optimizer, job.replicas), job.seed);
   if (!job.weights.empty()) executor_->parameters().load(job.weights);
-  if (job.replicas.count > 1 && job.trains) share_weights(tables);
+  if (job.trains && (job.replicas.count > 1 || job.history > 0)) share_weights(tables);
   if (executor_->reads_data()) open_data(factories);
 }
 
@@ -75,6 +75,11 @@ void TrainingWorker::cap_memory(int64_t on_host) {
 }
 
 void TrainingWorker::share_weights(Tables& tables) {
+  if (job_.history > 0) {
+    lbfgs_ = std::make_unique<LbfgsWeights>(executor_->parts(), executor_->parameters(),
+                                            executor_->bench(), tables, job_.tables, job_.history);
+    return executor_->update_by(*lbfgs_);
+  }
   shared_ = std::make_unique<SharedWeights>(model_, executor_->parts(), executor_->parameters(),
                                             executor_->bench(), tables, job_.tables, job_.optimizer,
                                             job_.replicas);
@@ -122,13 +127,14 @@ void TrainingWorker::expect_rows(const TrainingTask& task, std::span<const int64
   };
   const std::vector<int64_t> now = mine(rows);
   const std::vector<int64_t> later = mine(next);
-  const auto if_of = [](bool kind, std::span<const int64_t> some) {
-    return kind ? some : std::span<const int64_t>();
+  const auto if_of = [](bool split, std::span<const int64_t> some) {
+    return split ? some : std::span<const int64_t>();
   };
-  for (const auto& [ahead, kind] : {std::pair(train_ahead_.get(), TaskKind::kTrain),
-                                    std::pair(test_ahead_.get(), TaskKind::kEvaluate)})
+  for (const auto& [ahead, trains] :
+       {std::pair(train_ahead_.get(), true), std::pair(test_ahead_.get(), false)})
     if (ahead != nullptr)
-      ahead->expect(if_of(task.kind == kind, now), if_of(task.next.kind == kind, later));
+      ahead->expect(if_of(is_step(task.kind) == trains, now),
+                    if_of(is_step(task.next.kind) == trains, later));
 }
 
 void TrainingWorker::prepare(const Dataset* data) {
@@ -152,15 +158,50 @@ std::span<const int64_t> TrainingWorker::numbers_of(const TaskRows& rows,
 }
 
 const TrainingResult& TrainingWorker::update(const TrainingTask& task) {
-  if (task.kind == TaskKind::kSave) {
-    workplace_.activity.doing("saving weights");
-    const std::vector<int> parts = executor_->part_numbers();
-    for (size_t part = 0; part < parts.size(); ++part)
-      executor_->parameters().save(part, parts[part], plan_.layouts,
-                                   shard_file(job_.shards, parts[part]));
-    return nothing_;
+  switch (task.kind) {
+    case TaskKind::kSave:
+      save();
+      return other_result_ = {};
+    case TaskKind::kPlace:
+    case TaskKind::kCollect:
+    case TaskKind::kVectors:
+      return work_on_vectors(task);
+    default:
+      return run_step(task);
   }
-  const bool training = task.kind == TaskKind::kTrain;
+}
+
+void TrainingWorker::save() const {
+  workplace_.activity.doing("saving weights");
+  const std::vector<int> parts = executor_->part_numbers();
+  for (size_t part = 0; part < parts.size(); ++part)
+    executor_->parameters().save(part, parts[part], plan_.layouts,
+                                 shard_file(job_.shards, parts[part]));
+}
+
+const TrainingResult& TrainingWorker::work_on_vectors(const TrainingTask& task) {
+  KERF_CHECK(lbfgs_ != nullptr, "vectors, and no L-BFGS");
+  if (task.kind == TaskKind::kPlace) {
+    workplace_.activity.doing("placing weights");
+    const int64_t waited_ns = lbfgs_->place();
+    TrainingResult& result = run_step(task);
+    result.wait_ns += waited_ns;
+    return result;
+  }
+  workplace_.activity.doing("working on vectors");
+  TrainingResult& result = other_result_ = {};
+  result.begin_ns = runtime::now_ns();
+  if (task.kind == TaskKind::kCollect)
+    result.wait_ns = lbfgs_->collect(task.rows);
+  else
+    result.sums = lbfgs_->run(task.work);
+  result.end_ns = runtime::now_ns();
+  result.compute_ns = result.end_ns - result.begin_ns - result.wait_ns;
+  return result;
+}
+
+TrainingResult& TrainingWorker::run_step(const TrainingTask& task) {
+  const bool training = is_step(task.kind);
   if (Order& other = orders_[(task.epoch + 1) % 2]; other.epoch < task.epoch) other = {};
   workplace_.trace.enable(task.trace);
   const StepData data{training ? train_.get() : test_.get(),
@@ -194,8 +235,7 @@ const TrainingResult& TrainingWorker::update(const TrainingTask& task) {
 void TrainingWorker::measure_memory(const TrainingTask& task, TrainingResult& result) const {
   result.resident_bytes = -1;
   if (workplace_.device.kind() != runtime::DeviceKind::kCpu) return;
-  if (task.kind == TaskKind::kTrain && !std::has_single_bit(static_cast<uint64_t>(task.step) + 1))
-    return;
+  if (is_step(task.kind) && !std::has_single_bit(static_cast<uint64_t>(task.step) + 1)) return;
   result.data_bytes = 0;
   for (const Dataset* data : {train_.get(), test_.get()})
     if (data != nullptr) result.data_bytes += data->held_bytes();

@@ -9,6 +9,7 @@
 
 #include "runtime/resident_memory.h"
 #include "schedmp/training/executor.h"
+#include "schedmp/training/lbfgs_weights.h"
 #include "schedmp/training/loading_ahead.h"
 #include "schedmp/training/row_order.h"
 #include "schedmp/training/shared_weights.h"
@@ -31,6 +32,11 @@ class TrainingWorker {
   // All but slots, and what it proved to take on the host.
   void cap_memory(int64_t on_host);
   void share_weights(Tables& tables);
+  void save() const;
+  TrainingResult& run_step(const TrainingTask& task);
+  // What L-BFGS asks for beside portions. Places come before a step without rows, by which copies
+  // of weights at other parts follow.
+  const TrainingResult& work_on_vectors(const TrainingTask& task);
   void open_data(const TrainingFactories& factories);
   // Before a step that reads it, so that loading is not taken for computing. Of null, nothing.
   void prepare(const Dataset* data);
@@ -62,8 +68,9 @@ class TrainingWorker {
   Order orders_[2];            // of the training rows, in this epoch and the next
   std::vector<int64_t> rows_;  // scratch
   std::vector<int64_t> next_rows_;
-  const TrainingResult nothing_;
+  TrainingResult other_result_;            // of what runs no row of the schedule
   std::unique_ptr<SharedWeights> shared_;  // null: it is the only replica
+  std::unique_ptr<LbfgsWeights> lbfgs_;    // null: another optimizer
   std::unique_ptr<Executor> executor_;     // the last: what it has under way reads the others
 };
 

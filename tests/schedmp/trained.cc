@@ -159,9 +159,11 @@ Answer train(const Case& c) {
   options.epochs = static_cast<int>(c.epochs);
   options.replicas = c.replicas;
   options.shards = folder / "shards";
+  options.lbfgs = c.lbfgs;
   options.setting.slots = c.slots;
   options.setting.devices = {runtime::make_device(c.device)->kind()};
-  Training program(factories(), model, plan, schedule, options);
+  const auto made = make_training(factories(), model, plan, schedule, options);
+  Training& program = *made;
   const auto crew = kerf::tests::inproc_crew(
       program.count_workers(), {{"training", [] { return training_worker(factories()); }}},
       devices_of(c));
@@ -187,6 +189,10 @@ Answer train(const Case& c) {
   answer.workers = program.workers();
   answer.proved_bytes = program.verdict().peak_bytes;
   answer.plan = plan;
+  if (const auto* by_lbfgs = dynamic_cast<const LbfgsTraining*>(made.get())) {
+    answer.lbfgs = by_lbfgs->lbfgs();
+    answer.portions = by_lbfgs->portions_of_replicas();
+  }
   std::filesystem::remove_all(folder);
   return answer;
 }

@@ -10,7 +10,7 @@
 
 #include "partitioner/cut.h"
 #include "schedmp/safetensors.h"
-#include "schedmp/training/training.h"
+#include "schedmp/training/lbfgs_training.h"
 #include "tests/support/async_world.h"
 
 namespace kerf::schedmp::tests {
@@ -40,6 +40,7 @@ struct Case {
   std::string dataset = "rows";           // "rows, one odd": one of them has no number
   ReplicaOptions replicas = {};
   int64_t epochs = 1000;  // at most
+  std::optional<LbfgsOptions> lbfgs = {};
 
   // This, with micro-batches of so many rows.
   Case with_sizes(std::vector<int64_t> sizes) const {
@@ -66,6 +67,8 @@ struct Answer {
   std::vector<int64_t> proved_bytes;
   std::vector<int64_t> staleness;  // by step
   std::vector<int> left_out;       // likewise
+  std::optional<Lbfgs> lbfgs;
+  std::vector<int64_t> portions;  // of L-BFGS, by replica
   Plan plan;
 };
 
