@@ -81,6 +81,9 @@ void LearningFlags::apply(const Planned& planned, schedmp::TrainingOptions& opti
 }
 
 std::string optimizer_text(const schedmp::TrainingOptions& options) {
+  if (options.lbfgs)
+    return format("{}, history {}, until no entry of the gradient is above {}", kLbfgs,
+                  options.lbfgs->history, options.lbfgs->most_gradient);
   const ops::OptimizerOptions& o = options.optimizer;
   std::string text = format("{}, rate {}", o.name, o.learning_rate);
   if (options.rates.kind != schedmp::RateSchedule::Kind::kConstant)

@@ -165,12 +165,19 @@ void add_cut_flags(CLI::App& command, PlanFlags& flags) {
       ->type_name("FILE");
 }
 
-void add_optimizer_flags(CLI::App& command, PlanFlags& flags) {
-  command
-      .add_option("--optimizer", flags.optimizer,
-                  "sgd (default, or the plan's), adagrad, adam or adamw: a state for each "
-                  "parameter with momentum and for adagrad, two for adam and adamw")
-      ->check(parsed_by([](const std::string& name) { ops::Optimizer({.name = name}); }))
+void add_optimizer_flags(CLI::App& command, PlanFlags& flags, Optimizers which) {
+  const bool all = which == Optimizers::kAll;
+  std::string help =
+      "sgd (default, or the plan's), adagrad, adam or adamw: a state for each parameter with "
+      "momentum and for adagrad, two for adam and adamw";
+  if (all)
+    help +=
+        "; or lbfgs: --steps iterations (default 100) over all rows, in portions of --batch that "
+        "go to whichever of --replicas is free (Sandblaster)";
+  command.add_option("--optimizer", flags.optimizer, help)
+      ->check(parsed_by([all](const std::string& name) {
+        if (!all || name != kLbfgs) ops::Optimizer({.name = name});
+      }))
       ->type_name("NAME");
   command
       .add_option("--momentum", flags.momentum, "Of sgd, in [0, 1) (default 0.9, or the plan's)")

@@ -16,6 +16,8 @@ namespace kerf::apps {
 
 // What --cut says for the automatic cut, which is none of the table's (partitioner/choose_plan.h).
 inline constexpr const char* kAutoCut = "auto";
+// What --optimizer says for L-BFGS, which is none of ops::Optimizer's.
+inline constexpr const char* kLbfgs = "lbfgs";
 
 // As given; what was not given is empty, so that a plan file may say it instead.
 struct PlanFlags : ModelFlags {
@@ -56,8 +58,10 @@ void add_count_flags(CLI::App& command, PlanFlags& flags);
 // And those that it has none for.
 std::vector<CLI::Option*> add_division_flags(CLI::App& command, PlanFlags& flags);
 CLI::Option* add_plan_file_flag(CLI::App& command, std::string& file);
-// What decides about the optimizer's states.
-void add_optimizer_flags(CLI::App& command, PlanFlags& flags);
+// What decides about the optimizer's states. Who only plans has no L-BFGS, which has none.
+enum class Optimizers : uint8_t { kWithStates, kAll };
+void add_optimizer_flags(CLI::App& command, PlanFlags& flags,
+                         Optimizers which = Optimizers::kWithStates);
 CLI::Option* add_memory_flag(CLI::App& command, PlanFlags& flags);
 // For commands that only foresee a run; those that run add_crew_flags().
 std::vector<CLI::Option*> add_setting_flags(CLI::App& command, PlanFlags& flags);

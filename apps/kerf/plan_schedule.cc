@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "apps/main/answer.h"
 #include "apps/main/flag_values.h"
 #include "partitioner/unsound.h"
 #include "runtime/error.h"

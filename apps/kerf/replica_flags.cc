@@ -38,8 +38,8 @@ void ask_for_synchronous(int replicas, PlanFlags& plan, const std::string& plan_
 
 }  // namespace
 
-schedmp::ReplicaOptions ReplicaFlags::applied_to(PlanFlags& plan,
-                                                 const std::string& plan_file) const {
+schedmp::ReplicaOptions ReplicaFlags::applied_to(PlanFlags& plan, const std::string& plan_file,
+                                                 bool by_lbfgs) const {
   const auto needs_replicas = [&](bool given, const char* flag) {
     require(!given || replicas > 1, flag, "it is of several replicas: give --replicas 2 or more");
   };
@@ -59,6 +59,7 @@ schedmp::ReplicaOptions ReplicaFlags::applied_to(PlanFlags& plan,
   if (const int64_t workers = int64_t{plan.workers.value_or(1)} * replicas; plan_file.empty())
     require(workers <= kMostWorkers, kReplicas,
             format("{} workers are more than {}", workers, kMostWorkers));
+  if (by_lbfgs) return options;
   if (options.consistency.kind == schedmp::Consistency::Kind::kSync) {
     for (const auto& [given, flag] : {std::pair(server_groups.has_value(), "--server-groups"),
                                       {push_every.has_value(), "--push-every"},
@@ -86,7 +87,8 @@ void add_replica_flags(CLI::App& command, ReplicaFlags& flags) {
   command
       .add_option(
           "--consistency", flags.consistency,
-          "Of replicas: sync (default) is the batch cut; ssp:S pushes gradients to tables that the "
+          "Of replicas: sync (default) is the batch cut, but of lbfgs; ssp:S pushes gradients to "
+          "tables that the "
           "workers serve, and no replica is more than S steps ahead of another; async waits for "
           "nobody (Downpour); average:K lets each train by itself, and takes the mean of their "
           "weights every K steps")

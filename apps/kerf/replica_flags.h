@@ -19,9 +19,10 @@ struct ReplicaFlags {
   std::optional<int64_t> fetch_every;
 
   // What a run does. Replicas that are synchronous in every step are a cut, which the plan's flags
-  // come to ask for: of a batch as large as all of theirs, over the workers of all. Throws
-  // Error{kUsage} that names the flag at fault.
-  schedmp::ReplicaOptions applied_to(PlanFlags& plan, const std::string& plan_file) const;
+  // come to ask for: of a batch as large as all of theirs, over the workers of all; but not those
+  // of L-BFGS, which share portions. Throws Error{kUsage} that names the flag at fault.
+  schedmp::ReplicaOptions applied_to(PlanFlags& plan, const std::string& plan_file,
+                                     bool by_lbfgs) const;
 };
 
 void add_replica_flags(CLI::App& command, ReplicaFlags& flags);

@@ -8,6 +8,7 @@
 #include "apps/kerf/learning_flags.h"
 #include "apps/main/answer.h"
 #include "apps/programs.h"
+#include "schedmp/training/lbfgs_training.h"
 #include "schedmp/versions.h"
 
 namespace kerf::apps {
@@ -89,6 +90,14 @@ RunRecord::Replicas replicas_of(const Outcome& outcome) {
   return replicas;
 }
 
+std::optional<RunRecord::Lbfgs> lbfgs_of(const schedmp::Training& training) {
+  const auto* half = dynamic_cast<const schedmp::LbfgsTraining*>(&training);
+  if (half == nullptr) return std::nullopt;
+  const schedmp::Lbfgs& lbfgs = half->lbfgs();
+  return RunRecord::Lbfgs{lbfgs.converged(), lbfgs.reason(), lbfgs.iterations(),
+                          lbfgs.evaluations(), half->portions_of_replicas()};
+}
+
 std::vector<RunRecord::Route> routes_of(const Planned& planned, const Outcome& outcome) {
   std::vector<RunRecord::Route> routes;
   for (const partitioner::Route& route : planned.plan.routes) {
@@ -154,8 +163,8 @@ Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedu
   observer.evaluation = [&](const schedmp::EvaluationRecord& record) {
     progress->evaluation(record);
   };
-  outcome.training = std::make_unique<schedmp::Training>(
-      training_factories(), planned.model, planned.plan, schedule, options, observer, data);
+  outcome.training = schedmp::make_training(training_factories(), planned.model, planned.plan,
+                                            schedule, options, observer, data);
   std::vector<double> peaks;
   for (const schedmp::WorkerFigures& each : outcome.training->workers())
     peaks.push_back(static_cast<double>(each.proved_bytes + each.table_bytes));
@@ -197,6 +206,7 @@ RunRecord record_of(const Planned& planned, const Outcome& outcome) {
   if (outcome.kind == RunKind::kTrain) record.same_bits = outcome.same_bits;
   if (outcome.kind == RunKind::kTrain) record.staleness = outcome.staleness;
   if (outcome.replicas.count > 1) record.replicas = replicas_of(outcome);
+  record.lbfgs = lbfgs_of(*outcome.training);
   record.labels_per_row = outcome.training->labels_per_row();
   record.label_axes = outcome.training->label_axes();
   record.seconds = outcome.driven.loop.seconds;

@@ -10,6 +10,7 @@
 #include "partitioner/part.h"
 #include "runtime/error.h"
 #include "schedmp/search/plan_costs.h"
+#include "schedmp/training/lbfgs_training.h"
 
 namespace kerf::apps {
 
@@ -17,9 +18,13 @@ namespace {
 
 constexpr int64_t kMostKept = 20'000;  // actions
 
-// Those whose rows are as many as were planned for.
+// Those whose rows are as many as were planned for; of L-BFGS these are portions.
 std::set<int64_t> full_steps(const Planned& planned, const Outcome& outcome) {
   std::set<int64_t> full;
+  if (const auto* by = dynamic_cast<const schedmp::LbfgsTraining*>(outcome.training.get())) {
+    for (int64_t portion = 0; portion < by->full_portions(); ++portion) full.insert(portion);
+    return full;
+  }
   for (const schedmp::StepRecord& step : outcome.training->steps())
     if (step.rows == planned.plan.batch * outcome.replicas.count) full.insert(step.step);
   return full;

@@ -10,6 +10,7 @@
 #include "apps/data/datasets.h"
 #include "apps/given_weights.h"
 #include "apps/kerf/commands.h"
+#include "apps/kerf/lbfgs_flags.h"
 #include "apps/kerf/learning_flags.h"
 #include "apps/kerf/plan_schedule.h"
 #include "apps/kerf/replica_flags.h"
@@ -39,6 +40,7 @@ struct TrainCommand {
   PlanFlags plan_flags;
   CrewFlags crew_flags;
   LearningFlags learning;
+  LbfgsFlags lbfgs_flags;
   ReplicaFlags replica_flags;
   schedmp::TrainingOptions flags;  // what the parser fills in of it
   std::string data_name = "fashion-mnist";
@@ -72,7 +74,7 @@ void TrainCommand::check() const {
 
 // Steps or epochs, where both are given; a default is no limit beside --steps.
 void TrainCommand::end_with_the_earlier(int64_t rows, schedmp::TrainingOptions& options) const {
-  if (!steps) return;
+  if (!steps || options.lbfgs) return;
   const int64_t batch = options.batch * options.replicas.count;
   const int64_t per_epoch = (rows + batch - 1) / batch;
   if (plan_flags.command->get_option("--epochs")->count() > 0)
@@ -86,14 +88,16 @@ schedmp::TrainingOptions TrainCommand::options(const Planned& planned) const {
   options.dataset = complete_dataset_name(data_name, planned.model, planned.plan.batch);
   options.weights = existing_weights(flags.weights);
   tell_notes(check_weights(planned.model, planned.source, planned.folded, options.weights));
-  options.epochs = flags.epochs;
+  options.epochs = flags.lbfgs ? 1 : flags.epochs;
   options.steps = steps.value_or(-1);
   options.evaluate = !no_test;
   options.shuffle = !no_shuffle;
   options.seed = flags.seed;
   learning.apply(planned, options);
   options.trace_steps = flags.trace_steps;
+  if (options.steps == 0) return options;
   options.replicas = flags.replicas;
+  options.lbfgs = flags.lbfgs;
   return options;
 }
 
@@ -109,14 +113,16 @@ void keep_profile(const RunFolder& folder, const Planned& planned, const Outcome
 int TrainCommand::run() {
   check();
   plan_flags.run_on(crew_flags);
-  flags.replicas = replica_flags.applied_to(plan_flags, plan_file);
+  flags.lbfgs = lbfgs_flags.applied_to(plan_flags, steps);
+  flags.replicas = replica_flags.applied_to(plan_flags, plan_file, flags.lbfgs.has_value());
   Planned planned = planned_by(plan_flags, plan_file);
   crew_flags.threads = planned.setting.threads;
   if (planned.more_states != 0)
     tell_notes(
         {format("{} takes {} optimizer state than the plan was made for; its memory is proved anew",
-                planned.optimizer == "sgd" ? format("--momentum {}", planned.momentum)
-                                           : "--optimizer " + planned.optimizer,
+                flags.lbfgs                  ? std::string("--optimizer lbfgs")
+                : planned.optimizer == "sgd" ? format("--momentum {}", planned.momentum)
+                                             : "--optimizer " + planned.optimizer,
                 planned.more_states > 0 ? "more" : "less")});
   const PlanSchedule found = fitting_schedule_of(plan_flags, planned);
   const schedmp::Schedule& schedule = found.schedule;
@@ -170,8 +176,9 @@ void add_flags(CLI::App& command, TrainCommand& state) {
       ->check(whole_number<int64_t>())
       ->type_name("S");
   add_seed_flag(command, options.seed, "Of initial weights and data order");
-  add_optimizer_flags(command, state.plan_flags);
+  add_optimizer_flags(command, state.plan_flags, Optimizers::kAll);
   add_learning_flags(command, state.learning);
+  add_lbfgs_flags(command, state.lbfgs_flags);
   add_replica_flags(command, state.replica_flags);
   add_plan_file_flag(command, state.plan_file);
   add_weights_flag(command, options.weights, "Start from these weights");
@@ -210,6 +217,7 @@ void add_train_command(CLI::App& app, Chosen& chosen) {
       "  kerf train mlp --sizes 784-512-10 --cut feature --workers 2 --schedule gpipe --steps 100\n"
       "  kerf train lenet5 --workers 2 --way 'conv*=batch' --way 'fc*=feature'\n"
       "  kerf train lenet5 --replicas 2 --workers 2 --consistency ssp:3\n"
+      "  kerf train mlp --optimizer lbfgs --replicas 2 --batch 512 --steps 50\n"
       "  kerf train lenet5 --place places.txt --workers 3   lines as: conv* 0\n"
       "  kerf train lenet5 --workers 2 --listen tcp://127.0.0.1:5555   then, twice:\n"
       "      kerf worker --connect tcp://127.0.0.1:5555");

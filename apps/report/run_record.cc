@@ -64,6 +64,17 @@ std::string traffic_text(const RunRecord& record, bool colour) {
                                : painted("DIFFERENT", Ink::kRed, colour));
 }
 
+std::string lbfgs_text(const RunRecord& record) {
+  if (!record.lbfgs) return {};
+  const RunRecord::Lbfgs& of = *record.lbfgs;
+  std::string text =
+      format("L-BFGS {} behind {} and {} of all rows: {}\n", of.converged ? "converged" : "stopped",
+             plural(of.iterations, "iteration"), plural(of.evaluations, "evaluation"), of.stopped);
+  if (of.portions.size() > 1)
+    text += format("portions of rows, by replica: {}\n", fmt::join(of.portions, " "));
+  return text;
+}
+
 std::string replicas_text(const RunRecord& record) {
   if (!record.replicas) return {};
   const RunRecord::Replicas& of = *record.replicas;
@@ -179,8 +190,9 @@ std::string accuracy_text(const RunRecord& record, bool colour) {
 }
 
 std::string run_text(const RunRecord& record, bool colour) {
-  std::string text = asked_text(record.asked) + steps_text(record) + accuracy_text(record, colour) +
-                     "\n" + workers_text(record, colour) + "\n" + traffic_text(record, colour);
+  std::string text = asked_text(record.asked) + steps_text(record) + lbfgs_text(record) +
+                     accuracy_text(record, colour) + "\n" + workers_text(record, colour) + "\n" +
+                     traffic_text(record, colour);
   return text + losses_text(record);
 }
 

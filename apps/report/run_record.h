@@ -97,6 +97,14 @@ struct RunRecord {
     int64_t staleness = 0;  // clocks that fetched weights lacked at most
     int64_t left_out = 0;   // steps of one that were not finite, and pushed nothing
   };
+  // How a training by L-BFGS ended; iterations are its steps.
+  struct Lbfgs {
+    bool converged = false;
+    std::string stopped;  // why
+    int64_t iterations = 0;
+    int64_t evaluations = 0;        // of all rows
+    std::vector<int64_t> portions;  // of rows, that each replica did
+  };
   // Messages between scheduler and workers.
   struct Control {
     int64_t sent = 0;
@@ -123,6 +131,7 @@ struct RunRecord {
   // comes at most. Else empty.
   std::vector<int> staleness;
   std::optional<Replicas> replicas = std::nullopt;  // where there is more than one
+  std::optional<Lbfgs> lbfgs = std::nullopt;
   // Of a schedule that goes on for ever: why its pipeline drains at each step's end nevertheless.
   std::optional<std::string> drains = std::nullopt;
   double seconds = 0;
@@ -242,6 +251,15 @@ void fields(Fields& f, RunRecord::Replicas& replicas) {
 }
 
 template <class Fields>
+void fields(Fields& f, RunRecord::Lbfgs& lbfgs) {
+  f("converged", lbfgs.converged);
+  f("stopped", lbfgs.stopped);
+  f("iterations", lbfgs.iterations);
+  f("evaluations", lbfgs.evaluations);
+  f("portions", lbfgs.portions);
+}
+
+template <class Fields>
 void fields(Fields& f, RunRecord::Control& control) {
   f("sent", control.sent);
   f("received", control.received);
@@ -280,6 +298,7 @@ void fields(Fields& f, RunRecord& run) {
   f.newer("same_bits", run.same_bits);
   f.newer("staleness", run.staleness);
   f.newer("replicas", run.replicas);
+  f.newer("lbfgs", run.lbfgs);
   f.newer("drains", run.drains);
   f.newer("traced", run.traced);
   f.newer("untraced", run.untraced);

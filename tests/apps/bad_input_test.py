@@ -297,7 +297,7 @@ class Requests(KerfTest):
     def test_whole_numbers_are_decimal(self):
         """CLI11 reads 010 as eight and 0x3 as three."""
         flags = {"train": ("--workers", "--stages", "--batch", "--micro-batches", "--slots", "--threads", "--epochs", "--steps",
-                           "--trace-steps", "--seed", "--replicas", "--server-groups", "--push-every", "--fetch-every"),
+                           "--trace-steps", "--seed", "--replicas", "--server-groups", "--push-every", "--fetch-every", "--history"),
                  "plan": ("--workers", "--threads"), "eval": ("--workers", "--threads"),
                  "schedule": ("--workers", "--micro-batches", "--threads"), "worker": ("--index",),
                  "run": ("--rows", "--columns", "--block", "--sweeps", "--workers", "--seed"),
