@@ -56,6 +56,18 @@ double product(const std::vector<double>& a, const std::vector<double>& b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
 }
 
+double norm(const std::vector<double>& a) { return std::sqrt(product(a, a)); }
+
+// A step down the gradient of all rows, by one worker.
+Case descent_by(double rate, const Case& lbfgs) {
+  Case c = of_one_portion(lbfgs);
+  c.lbfgs.reset();
+  c.replicas = {};
+  c.optimizer.learning_rate = rate;
+  c.steps = 1;
+  return c;
+}
+
 // By how much a run changed the weights.
 std::vector<double> change_by(const Case& c) {
   Case none = c;
@@ -110,13 +122,9 @@ TEST_P(LbfgsTrainingOf, DoesEachPortionOnce) {
 TEST_P(LbfgsTrainingOf, GoesAlongTheGradientFirst) {
   Case lbfgs = shaped();
   lbfgs.lbfgs->most_iterations = 1;
-  Case descent = of_one_portion(by_lbfgs());
-  descent.lbfgs.reset();
-  descent.optimizer.learning_rate = 1;
-  descent.steps = 1;
   const std::vector<double> a = change_by(lbfgs);
-  const std::vector<double> b = change_by(descent);
-  EXPECT_NEAR(product(a, b) / std::sqrt(product(a, a) * product(b, b)), 1, 1e-6);
+  const std::vector<double> b = change_by(descent_by(1, by_lbfgs()));
+  EXPECT_NEAR(product(a, b) / (norm(a) * norm(b)), 1, 1e-6);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -153,6 +161,22 @@ TEST(LbfgsTraining, DropoutIsPartOfTheFunction) {
   EXPECT_TRUE(std::ranges::is_sorted(one.losses, std::greater<>()));
   for (size_t i = 0; i < one.losses.size(); ++i)
     EXPECT_NEAR(three.losses[i], one.losses[i], 1e-4) << i;
+  c.lbfgs = LbfgsOptions{.most_iterations = 500, .most_gradient = 1e-4};
+  EXPECT_TRUE(train(c).lbfgs->converged());
+}
+
+// A step of descent to the same point finds the same loss there. Kernels of convolutions keep
+// weights in an order of their own.
+TEST(LbfgsTraining, TheLossIsThatOfThePoint) {
+  for (const char* source : {"12-10-5", "filtering, plain"}) {
+    Case lbfgs = by_lbfgs(2);
+    lbfgs.source = source;
+    lbfgs.lbfgs->most_iterations = 1;
+    Case descent = descent_by(1, lbfgs);
+    descent = descent_by(norm(change_by(lbfgs)) / norm(change_by(descent)), lbfgs);
+    descent.steps = 2;
+    EXPECT_NEAR(train(lbfgs).losses[0], train(descent).losses[1], 1e-5) << source;
+  }
 }
 
 // The worker's half, which takes its time first.

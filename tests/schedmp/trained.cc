@@ -45,18 +45,20 @@ static Model dropping() {
   return b.build();
 }
 
-// Convolutions of as many channels as a library has blocks for, normalised: 12 numbers a row are an
-// image of three channels.
-static Model filtering() {
+// Convolutions of as many channels as a library has blocks for, normalised or not: 12 numbers a row
+// are an image of three channels.
+static Model filtering(bool normalised) {
   Builder b("filtering");
   const ValueId x = b.input("x", {ops::kBatch, 3, 2, 2});
-  const ValueId wide = b.relu(b.batch_norm(b.conv(x, 40, 3, 1, 1, "wide"), "bn"), "wide_relu");
+  const ValueId conv = b.conv(x, 40, 3, 1, 1, "wide");
+  const ValueId wide = b.relu(normalised ? b.batch_norm(conv, "bn") : conv, "wide_relu");
   b.loss(b.gemm(b.flatten(b.relu(b.conv(wide, 24, 3, 1, 1, "deep"), "deep_relu"), "flat"), 5));
   return partitioner::channels_last(b.build());
 }
 
 Model make_model(const std::string& source) {
-  if (source == "filtering") return filtering();
+  if (source == "filtering") return filtering(true);
+  if (source == "filtering, plain") return filtering(false);
   if (source == "braided") return braided();
   if (source == "dropping") return dropping();
   if (source == "lenet5") return partitioner::channels_last(partitioner::make_zoo_model("lenet5"));
