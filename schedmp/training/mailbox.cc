@@ -107,7 +107,7 @@ runtime::Tag Mailbox::tag_of(int index, const Site& site) const {
 }
 
 std::string Mailbox::name_of(int index, const Site& site) const {
-  const std::string name = partitioner::name_of(model_, route(index));
+  std::string name = partitioner::name_of(model_, route(index));
   if (site.micro_batch < 0) return name;
   return kerf::format("{} of micro-batch {}{}", name, site.micro_batch,
                       site.step > 0 ? kOfTheNext : "");
