@@ -168,7 +168,7 @@ std::optional<TableShard::News> TableShard::take_news() {
   int64_t& settled = settled_[static_cast<size_t>(place_.group)];
   const int64_t before = std::exchange(settled, *std::ranges::min_element(settling_));
   if (unheard_.empty()) return std::nullopt;
-  if (settled == before && ticks_ < spec_.exchange * std::ssize(clocks_)) return std::nullopt;
+  if (settled == before && ticks_ / std::ssize(clocks_) < spec_.exchange) return std::nullopt;
   ticks_ = 0;
   News news{unheard_, before, settled};
   std::ranges::fill(unheard_, 0.0F);

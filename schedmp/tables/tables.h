@@ -39,7 +39,8 @@ class Table {
   // Row by row, as the ranges say. What is read is at least as new as clock() - staleness.
   // Gives how many clocks the oldest of it lacks.
   int64_t read(const std::vector<ops::Range>& rows, std::span<float> into);
-  // What all have done up to this clock, whatever the staleness; of all groups.
+  // What all of the group have done up to this clock, whatever the staleness; and of other groups
+  // what these had done up to the last clock(true).
   void read_settled(const std::vector<ops::Range>& rows, std::span<float> into);
   void assign(const std::vector<ops::Range>& rows, std::span<const float> values);
   // Of what is added, so much.

@@ -148,8 +148,8 @@ void SharedWeights::read(Shared& shared, bool settled) {
   fetched_.resize(static_cast<size_t>(shared.table->spec().rows * kSharedWidth));
   if (settled) {
     shared.table->read_settled(all, fetched_);
-    // And nobody goes on before all have read the same.
-    shared.table->clock();
+    // And nobody of any group goes on before all have read the same.
+    shared.table->clock(replicas_.server_groups > 1);
     scratch_.resize(kSharedWidth);
     shared.table->read_settled({{0, 1}}, scratch_);
   } else {

@@ -31,16 +31,22 @@ void Training::State::fold(const TrainingTask& task, std::vector<Result> results
   const auto reports =
       std::ranges::count_if(results, [](const Result& each) { return each.payload.has_loss; });
   KERF_CHECK(reports == options.replicas.count, "{} workers concluded step {}", reports, task.step);
-  const int left_out = leave_out(results);
+  const int left_out = leave_out(task, results);
   fold_step(task, sum_of(task, results), end_ns);
   steps.back().left_out = left_out;
   if (observer.step) observer.step(steps.back());
   check_skipped();
 }
 
-// Replicas whose step was not finite changed nothing: the step is that of the others. Where it is
-// of nobody, all stay.
-int Training::State::leave_out(std::vector<Result>& results) {
+int64_t Training::State::rows_of(const TrainingTask& task, const Result& result) const {
+  return task_of_replica(task, replica_of(result.worker), options.replicas.count).rows;
+}
+
+// Replicas without rows have nothing to say; those whose step was not finite changed nothing, and
+// the step is that of the others. Where it is of nobody, all stay.
+int Training::State::leave_out(const TrainingTask& task, std::vector<Result>& results) const {
+  for (Result& each : results)
+    each.payload.has_loss = each.payload.has_loss && rows_of(task, each) > 0;
   const auto concludes = [](const Result& each) { return each.payload.has_loss; };
   const auto is_odd = [&](const Result& each) {
     return concludes(each) && each.payload.cause != 0;
@@ -54,15 +60,12 @@ int Training::State::leave_out(std::vector<Result>& results) {
 // What workers say of their replicas' rows, as of those of all.
 TrainingResult Training::State::sum_of(const TrainingTask& task,
                                        const std::vector<Result>& results) const {
-  const auto rows_of = [&](const Result& each) {
-    return task_of_replica(task, replica_of(each.worker), options.replicas.count).rows;
-  };
   const bool trains = task.kind == TaskKind::kTrain;
   int64_t rows = trains ? 0 : task.rows;
   int reports = 0;
   for (const Result& each : results)
     if (each.payload.has_loss && trains) {
-      rows += rows_of(each);
+      rows += rows_of(task, each);
       ++reports;
     }
   TrainingResult sum;
@@ -70,8 +73,7 @@ TrainingResult Training::State::sum_of(const TrainingTask& task,
     const TrainingResult& result = each.payload;
     sum.staleness = std::max(sum.staleness, result.staleness);
     if (!result.has_loss) continue;
-    if (const int64_t own = rows_of(each); own > 0)
-      sum.loss += static_cast<double>(own) / static_cast<double>(rows) * result.loss;
+    sum.loss += static_cast<double>(rows_of(task, each)) / static_cast<double>(rows) * result.loss;
     sum.correct += result.correct;
     sum.in_top += result.in_top;
     if (trains) sum.squared_norm += result.squared_norm / reports;

@@ -78,7 +78,8 @@ struct Training::State {
   void predict(const TrainingTask& task);
   const std::vector<partitioner::Traffic>& traffic(int64_t rows, bool gradients);
 
-  static int leave_out(std::vector<Result>& results);
+  int64_t rows_of(const TrainingTask& task, const Result& result) const;  // its replica's
+  int leave_out(const TrainingTask& task, std::vector<Result>& results) const;
   // Losses are means over a round's rows.
   TrainingResult sum_of(const TrainingTask& task, const std::vector<Result>& results) const;
   void fold_step(const TrainingTask& task, const TrainingResult& result, int64_t end_ns);

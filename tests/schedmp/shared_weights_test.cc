@@ -179,6 +179,26 @@ TEST(SharedWeights, AStepThatIsNotFiniteIsTheReplicasOwn) {
   }
 }
 
+// The last step of an epoch has one row. Where that is the one without a number, two of three
+// replicas have nothing to say, and so nobody has.
+TEST(SharedWeights, AStepOfNobodyIsSkipped) {
+  Case c = of_replicas(3, "ssp:0");
+  c.dataset = "rows, one odd";
+  c.batch = 23;
+  c.steps = 1200;
+  const Answer shared = train(c);
+  int skipped = 0;
+  for (size_t step = 1; step < shared.skipped.size(); step += 2) {
+    const bool is_odd = !shared.skipped[step].empty();
+    EXPECT_EQ(is_odd, !std::isfinite(shared.losses[step])) << step;
+    EXPECT_NE(shared.losses[step], 0) << step;
+    if (is_odd) ++skipped;
+  }
+  const auto left_out = std::ranges::count(shared.left_out, 1);
+  EXPECT_GT(skipped, 0);
+  EXPECT_EQ(skipped + left_out, 600) << "once in each epoch, alone or among others";
+}
+
 TEST(SharedWeights, ReplicasDropOtherElements) {
   Case c = of_replicas(2, "ssp:0");
   c.source = "dropping";

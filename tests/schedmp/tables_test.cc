@@ -91,6 +91,18 @@ TEST(Tables, GroupsHearOfEachOther) {
     EXPECT_EQ(each.last, after(spec, 1, 4, 5));
 }
 
+// News of other groups is of many messages, too: a settled read waits for the last of them.
+TEST(Tables, GroupsTellEachOtherRowsOfManyMessages) {
+  TableSpec spec{.name = "values",
+                 .rows = 3000,
+                 .width = 150,
+                 .groups = {{0}, {1}},
+                 .staleness = TableSpec::kAnyStaleness};
+  const double sum = sum_of(after(spec, 1, 2, 3));
+  for (const WalkResult& each : walk(spec, {.clocks = 3, .sums = true}, 2))
+    EXPECT_EQ(each.sum, sum);
+}
+
 // Far more than a message has room for, and than slots.
 TEST(Tables, CarryRowsOfManyMessages) {
   TableSpec spec{.name = "values", .rows = 3000, .width = 700, .staleness = 1};
