@@ -59,10 +59,9 @@ LbfgsWeights::LbfgsWeights(const std::vector<const partitioner::Part*>& parts,
     : parts_(parts), parameters_(parameters), bench_(bench), vectors_(parts.size()) {
   std::vector<VectorPieces::Stretch> stretches;
   for (size_t part = 0; part < parts_.size(); ++part) {
-    const auto found =
-        std::ranges::find(table_of_part, parts_[part]->part, &std::pair<int, int>::first);
-    if (found == table_of_part.end()) continue;
-    begin(part, tables, found->second);
+    const std::optional<int> table = table_of(table_of_part, parts_[part]->part);
+    if (!table) continue;
+    begin(part, tables, *table);
     stretches.push_back({vectors_[part].point_piece, vectors_[part].gradient_piece});
   }
   pieces_ = std::make_unique<VectorPieces>(stretches, history);
@@ -72,17 +71,15 @@ void LbfgsWeights::begin(size_t part, Tables& tables, int table) {
   Vectors& vectors = vectors_[part];
   vectors.point = &tables.at(table);
   vectors.gradient = &tables.at(table + 1);
-  vectors.tensors = shared_tensors(*parts_[part]);
+  vectors.rows.emplace(part, *parts_[part], parameters_, bench_);
   const int64_t rows = vectors.point->spec().rows;
   vectors.all = {{0, rows}};
   if (const int64_t own = vectors.point->own_rows(); own > 0)
     vectors.own = {{vectors.point->row(0), vectors.point->row(0) + own}};
   vectors.sum.resize(static_cast<size_t>(rows * kSharedWidth));
   numbers_.assign(vectors.sum.size(), 0);
-  for (const SharedTensor& tensor : vectors.tensors) {
-    const ops::TensorView& view = parameters_.view(part, tensor.local);
-    bench_.stream().copy(of_rows(numbers_, tensor).data(), view.data, view.bytes());
-  }
+  for (const SharedTensor& tensor : vectors.rows->tensors())
+    vectors.rows->take(tensor, of_rows(numbers_, tensor));
   bench_.stream().synchronize();
   for (const ops::Range& own : vectors.own)
     vectors.point_piece.assign(numbers_.begin() + own.begin * kSharedWidth,
@@ -92,14 +89,14 @@ void LbfgsWeights::begin(size_t part, Tables& tables, int table) {
 
 int64_t LbfgsWeights::place() {
   int64_t waited_ns = 0;
-  for (size_t part = 0; part < parts_.size(); ++part)
-    if (vectors_[part].point != nullptr) waited_ns += place(part, vectors_[part]);
+  for (Vectors& vectors : vectors_)
+    if (vectors.point != nullptr) waited_ns += place(vectors);
   parameters_.changed();
   return waited_ns;
 }
 
 // Sums begin anew, here and in the table.
-int64_t LbfgsWeights::place(size_t part, Vectors& vectors) {
+int64_t LbfgsWeights::place(Vectors& vectors) {
   const int64_t begin_ns = runtime::now_ns();
   std::ranges::fill(vectors.sum, 0.0);
   vectors.point->assign(vectors.own, vectors.point_piece);
@@ -109,10 +106,8 @@ int64_t LbfgsWeights::place(size_t part, Vectors& vectors) {
   numbers_.resize(vectors.sum.size());
   vectors.point->read(vectors.all, numbers_);
   const int64_t waited_ns = runtime::now_ns() - begin_ns;
-  for (const SharedTensor& tensor : vectors.tensors) {
-    const ops::TensorView& view = parameters_.view(part, tensor.local);
-    bench_.stream().copy(view.data, of_rows(numbers_, tensor).data(), view.bytes());
-  }
+  for (const SharedTensor& tensor : vectors.rows->tensors())
+    vectors.rows->give(tensor, of_rows(numbers_, tensor));
   bench_.stream().synchronize();
   return waited_ns;
 }
@@ -120,16 +115,7 @@ int64_t LbfgsWeights::place(size_t part, Vectors& vectors) {
 void LbfgsWeights::update(size_t part, std::span<const Home> homes, const Step& step) {
   if (step.rows == 0) return;
   Vectors& vectors = vectors_[part];
-  const auto rows = static_cast<double>(step.rows);
-  for (const Home& home : homes) {
-    const auto tensor = std::ranges::find(vectors.tensors, home.local, &SharedTensor::local);
-    if (tensor == vectors.tensors.end()) continue;  // it has no element
-    numbers_.resize(static_cast<size_t>(tensor->elements));
-    bench_.stream().copy(numbers_.data(), home.gradient.data, home.gradient.bytes());
-    bench_.stream().synchronize();
-    const std::span<double> sum = of_rows(vectors.sum, *tensor);
-    for (size_t i = 0; i < sum.size(); ++i) sum[i] += rows * double{numbers_[i]};
-  }
+  vectors.rows->add(homes, static_cast<double>(step.rows), vectors.sum);
 }
 
 int64_t LbfgsWeights::collect(int64_t rows) {

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -23,6 +24,7 @@
 #include "schedmp/tables/tables.h"
 #include "schedmp/training/lbfgs_vectors.h"
 #include "schedmp/training/parameters.h"
+#include "schedmp/training/part_rows.h"
 #include "schedmp/training/replicas.h"
 #include "schedmp/training/weight_updates.h"
 
@@ -57,7 +59,7 @@ class LbfgsWeights final : public WeightUpdates {
   struct Vectors {
     Table* point = nullptr;  // null: the part has no weights
     Table* gradient = nullptr;
-    std::vector<SharedTensor> tensors;
+    std::optional<PartRows> rows;
     std::vector<ops::Range> all;  // rows of a table, and those of them that are this worker's
     std::vector<ops::Range> own;
     std::vector<double> sum;         // of gradients times the rows that they are the mean over
@@ -66,7 +68,7 @@ class LbfgsWeights final : public WeightUpdates {
   };
 
   void begin(size_t part, Tables& tables, int table);
-  int64_t place(size_t part, Vectors& vectors);
+  int64_t place(Vectors& vectors);
 
   const std::vector<const partitioner::Part*> parts_;
   Parameters& parameters_;

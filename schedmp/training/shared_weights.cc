@@ -7,32 +7,28 @@
 
 namespace kerf::schedmp {
 
-using ops::TensorView;
-
 SharedWeights::SharedWeights(const partitioner::Model& model,
-                             std::vector<const partitioner::Part*> parts, Parameters& parameters,
-                             ops::Workbench& bench, Tables& tables,
+                             const std::vector<const partitioner::Part*>& parts,
+                             Parameters& parameters, ops::Workbench& bench, Tables& tables,
                              const std::vector<std::pair<int, int>>& table_of_part,
                              const ops::OptimizerOptions& optimizer, const ReplicaOptions& replicas)
-    : parts_(std::move(parts)),
-      parameters_(parameters),
+    : parameters_(parameters),
       bench_(bench),
       optimizer_(optimizer),
       replicas_(replicas),
-      shared_(parts_.size()) {
-  for (size_t p = 0; p < parts_.size(); ++p) {
-    const auto found =
-        std::ranges::find(table_of_part, parts_[p]->part, &std::pair<int, int>::first);
-    if (found == table_of_part.end()) continue;
+      shared_(parts.size()) {
+  for (size_t p = 0; p < parts.size(); ++p) {
+    const std::optional<int> table = table_of(table_of_part, parts[p]->part);
+    if (!table) continue;
     Shared& shared = shared_[p];
-    shared.table = &tables.at(found->second);
-    shared.tensors = shared_tensors(*parts_[p]);
+    shared.table = &tables.at(*table);
+    shared.rows.emplace(p, *parts[p], parameters_, bench_);
     shared.base.resize(static_cast<size_t>(shared.table->spec().rows * kSharedWidth));
     if (!replicas_.averages()) shared.accrued.resize(shared.base.size());
-    for (const SharedTensor& tensor : shared.tensors) {
-      const auto value = parts_[p]->locals[static_cast<size_t>(tensor.local)].value;
+    for (const SharedTensor& tensor : shared.rows->tensors()) {
+      const auto value = parts[p]->locals[static_cast<size_t>(tensor.local)].value;
       shared.decays.push_back(optimizer_.decays(model.value(value).name) ? 1 : 0);
-      take(p, tensor, of_rows(shared.base, tensor));
+      shared.rows->take(tensor, of_rows(shared.base, tensor));
     }
     bench_.stream().synchronize();
     const std::span<float> own = shared.table->own();
@@ -51,37 +47,27 @@ void SharedWeights::update(size_t part, std::span<const Home> homes, const Step&
   bench_.stream().synchronize();
   ++shared.steps;
   const bool counts = step.rows > 0 && cause == 0;
-  if (counts && !replicas_.averages())
-    accrue(shared, homes, ops::clip_scale(optimizer_.options().most_norm, squared_norm));
+  if (counts && !replicas_.averages()) {
+    ++shared.accrued_steps;
+    shared.rows->add(homes, ops::clip_scale(optimizer_.options().most_norm, squared_norm),
+                     shared.accrued);
+  }
   if (counts && replicas_.steps_alone()) step_alone(part, homes, step);
   const bool pushes = step.ends || shared.steps % replicas_.pushes_every() == 0;
   const bool fetches = step.ends || shared.steps % replicas_.fetches_every() == 0;
-  if (pushes) push(shared, part, step.learning_rate);
+  if (pushes) push(shared, step.learning_rate);
   if (pushes || !replicas_.averages())
     shared.table->clock(step.ends && replicas_.server_groups > 1);
-  if (fetches) fetch(shared, part, step.ends);
-}
-
-void SharedWeights::accrue(Shared& shared, std::span<const Home> homes, float scale) {
-  ++shared.accrued_steps;
-  for (const Home& home : homes) {
-    const auto tensor = std::ranges::find(shared.tensors, home.local, &SharedTensor::local);
-    if (tensor == shared.tensors.end()) continue;  // it has no element
-    scratch_.resize(static_cast<size_t>(tensor->elements));
-    bench_.stream().copy(scratch_.data(), home.gradient.data, home.gradient.bytes());
-    bench_.stream().synchronize();
-    const std::span<float> sum = of_rows(shared.accrued, *tensor);
-    for (size_t i = 0; i < sum.size(); ++i) sum[i] += scale * scratch_[i];
-  }
+  if (fetches) fetch(shared, step.ends);
 }
 
 void SharedWeights::step_alone(size_t part, std::span<const Home> homes, const Step& step) {
   for (const Home& home : homes) parameters_.update(part, home.local, home.gradient, step.says);
 }
 
-void SharedWeights::push(Shared& shared, size_t part, double rate) {
+void SharedWeights::push(Shared& shared, double rate) {
   if (!replicas_.averages()) push_gradients(shared, rate);
-  push_growth(shared, part);
+  push_growth(shared);
 }
 
 // One message for what decays, one for what does not, or more where they are many.
@@ -90,8 +76,8 @@ void SharedWeights::push_gradients(Shared& shared, double rate) {
   for (const bool decays : {true, false}) {
     std::vector<ops::Range> rows;
     std::vector<float> numbers;
-    for (size_t i = 0; i < shared.tensors.size(); ++i) {
-      const SharedTensor& tensor = shared.tensors[i];
+    for (size_t i = 0; i < shared.rows->tensors().size(); ++i) {
+      const SharedTensor& tensor = shared.rows->tensors()[i];
       if (tensor.is_state || (shared.decays[i] != 0) != decays) continue;
       rows.push_back(tensor.rows);
       const auto begin = shared.accrued.begin() + tensor.rows.begin * kSharedWidth;
@@ -102,17 +88,17 @@ void SharedWeights::push_gradients(Shared& shared, double rate) {
   std::ranges::fill(shared.accrued, 0.0F);
 }
 
-void SharedWeights::push_growth(Shared& shared, size_t part) {
+void SharedWeights::push_growth(Shared& shared) {
   std::vector<ops::Range> rows;
   std::vector<float> numbers;
-  for (const SharedTensor& tensor : shared.tensors) {
+  for (const SharedTensor& tensor : shared.rows->tensors()) {
     if (!grows(tensor)) continue;
     rows.push_back(tensor.rows);
     const size_t before = numbers.size();
     numbers.resize(before + static_cast<size_t>(tensor.rows.size() * kSharedWidth));
     const std::span<float> grown =
         std::span(numbers).subspan(before).first(static_cast<size_t>(tensor.elements));
-    take(part, tensor, grown);
+    shared.rows->take(tensor, grown);
     bench_.stream().synchronize();
     const std::span<float> base = of_rows(shared.base, tensor);
     for (size_t i = 0; i < grown.size(); ++i) grown[i] -= std::exchange(base[i], grown[i]);
@@ -121,13 +107,13 @@ void SharedWeights::push_growth(Shared& shared, size_t part) {
 }
 
 // What has grown here and was not pushed yet is on top of what all came to.
-void SharedWeights::fetch(Shared& shared, size_t part, bool settled) {
+void SharedWeights::fetch(Shared& shared, bool settled) {
   read(shared, settled);
-  for (const SharedTensor& tensor : shared.tensors) {
+  for (const SharedTensor& tensor : shared.rows->tensors()) {
     const std::span<float> fetched = of_rows(fetched_, tensor);
     if (grows(tensor)) {
       scratch_.resize(fetched.size());
-      take(part, tensor, scratch_);
+      shared.rows->take(tensor, scratch_);
       bench_.stream().synchronize();
       const std::span<float> base = of_rows(shared.base, tensor);
       for (size_t i = 0; i < fetched.size(); ++i) {
@@ -136,7 +122,7 @@ void SharedWeights::fetch(Shared& shared, size_t part, bool settled) {
         fetched[i] += unpushed;
       }
     }
-    give(part, tensor, fetched);
+    shared.rows->give(tensor, fetched);
   }
   bench_.stream().synchronize();
   parameters_.changed();
@@ -159,15 +145,5 @@ void SharedWeights::read(Shared& shared, bool settled) {
 }
 
 int64_t SharedWeights::take_staleness() { return std::exchange(staleness_, 0); }
-
-void SharedWeights::take(size_t part, const SharedTensor& tensor, std::span<float> numbers) {
-  const TensorView& view = parameters_.view(part, tensor.local);
-  bench_.stream().copy(numbers.data(), view.data, view.bytes());
-}
-
-void SharedWeights::give(size_t part, const SharedTensor& tensor, std::span<const float> numbers) {
-  const TensorView& view = parameters_.view(part, tensor.local);
-  bench_.stream().copy(view.data, numbers.data(), view.bytes());
-}
 
 }  // namespace kerf::schedmp

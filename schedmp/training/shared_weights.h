@@ -4,6 +4,7 @@
 // Used by the compute thread only.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "runtime/worker.h"
 #include "schedmp/tables/tables.h"
 #include "schedmp/training/parameters.h"
+#include "schedmp/training/part_rows.h"
 #include "schedmp/training/replicas.h"
 #include "schedmp/training/weight_updates.h"
 
@@ -20,7 +22,7 @@ class SharedWeights final : public WeightUpdates {
  public:
   // Of these parts of the worker; `tables` of the same numbers in the plan. Begins the tables' own
   // rows with the weights as they are. All references outlive this.
-  SharedWeights(const partitioner::Model& model, std::vector<const partitioner::Part*> parts,
+  SharedWeights(const partitioner::Model& model, const std::vector<const partitioner::Part*>& parts,
                 Parameters& parameters, ops::Workbench& bench, Tables& tables,
                 const std::vector<std::pair<int, int>>& table_of_part,
                 const ops::OptimizerOptions& optimizer, const ReplicaOptions& replicas);
@@ -33,7 +35,7 @@ class SharedWeights final : public WeightUpdates {
  private:
   struct Shared {
     Table* table = nullptr;
-    std::vector<SharedTensor> tensors;
+    std::optional<PartRows> rows;
     std::vector<char> decays;  // by tensor
     // Of what grows, from where: as it was fetched, or pushed since. Row by row.
     std::vector<float> base;
@@ -42,20 +44,15 @@ class SharedWeights final : public WeightUpdates {
     int64_t steps = 0;
   };
 
-  void accrue(Shared& shared, std::span<const Home> homes, float scale);
   void step_alone(size_t part, std::span<const Home> homes, const Step& step);
-  void push(Shared& shared, size_t part, double rate);
+  void push(Shared& shared, double rate);
   void push_gradients(Shared& shared, double rate);
   // What states, or all weights where replicas average, have grown by.
-  void push_growth(Shared& shared, size_t part);
-  void fetch(Shared& shared, size_t part, bool settled);
+  void push_growth(Shared& shared);
+  void fetch(Shared& shared, bool settled);
   void read(Shared& shared, bool settled);  // into fetched_
-  // Between a tensor and its rows in `numbers`.
-  void take(size_t part, const SharedTensor& tensor, std::span<float> numbers);
-  void give(size_t part, const SharedTensor& tensor, std::span<const float> numbers);
   bool grows(const SharedTensor& tensor) const { return tensor.is_state || replicas_.averages(); }
 
-  std::vector<const partitioner::Part*> parts_;
   Parameters& parameters_;
   ops::Workbench& bench_;
   const ops::Optimizer optimizer_;
