@@ -17,7 +17,7 @@
 //   kResults                  ───────>                                    (over and over)
 //   kReport (4 a second)      ───────>
 //                             <───────  kClock
-//                             <───────  kStop
+//                             <───────  kStop                             (or at any time kAgain)
 //   kBye                      ───────>                                    (or at any time kFailed)
 //
 // Threads: each object belongs to one thread, except wake().
@@ -50,6 +50,7 @@ enum class ControlType : uint16_t {
   kStop,          // scheduler -> worker: finish and leave
   kBye,           // worker -> scheduler: left in order
   kFailed,        // worker -> scheduler: an Error ended me
+  kAgain,         // scheduler -> worker: the run begins again; register as if for the first time
 };
 
 struct ControlMessage {
@@ -69,6 +70,14 @@ struct ControlCounters {
   int64_t received = 0;
   int64_t resent = 0;
   int64_t dropped = 0;
+
+  ControlCounters& operator+=(const ControlCounters& more) {
+    sent += more.sent;
+    received += more.received;
+    resent += more.resent;
+    dropped += more.dropped;
+    return *this;
+  }
 };
 
 // The scheduler's side. Peers are numbered by the order of their first message, from 0.

@@ -218,6 +218,9 @@ void ControlThread::handle(ControlMessage message) {
       }
       return;
     }
+    case ControlType::kAgain:
+      if (options_.again) options_.again();
+      throw Error(ErrorCode::kLost, "the run begins again, with other workers");
     case ControlType::kWelcome:
       joined_ = true;
       local_ = decode<Welcome>(message.payload).local;

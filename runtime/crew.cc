@@ -18,7 +18,6 @@ using State = Member::State;
 
 constexpr auto kPoliteStop = 1s;
 constexpr auto kOrderlyStop = 10s;
-constexpr uint32_t kFirstEpoch = 1;
 
 // Whether it has left, as far as it tells; of a process, whether that has ended.
 bool has_left(const Member& member) {
@@ -38,25 +37,32 @@ void check_size(const LaneTable& lanes, size_t workers) {
 LiveCrew::LiveCrew(const CrewOptions& options)
     : options_(options),
       interrupt_(options.interrupt ? options.interrupt : std::make_shared<Interrupt>()),
-      check_at_(after(kCheckEvery)) {
+      check_at_(after(kCheckEvery)),
+      host_(reach_of("cpu").host) {
   if (options.workers < 1)
     throw Error(ErrorCode::kUsage, "a run needs at least one worker: --workers 1 or more");
-  std::vector<Member> members(static_cast<size_t>(options.workers));
-  for (size_t i = 0; i < members.size(); ++i) members[i].info.worker = static_cast<int>(i);
-  if (options.transport == TransportKind::kInproc) {
-    if (!options.listen.empty())
-      throw Error(ErrorCode::kUsage,
-                  "workers over inproc are threads and cannot connect: leave out --listen, or use "
-                  "--transport shm, ipc or tcp");
-    start_threads();
-  } else if (options.listen.empty()) {
-    start_processes(members);
-  } else {
-    server_ = make_control_server(options.listen, options.workers + kStrangersAtMost);
-  }
-  server_->watch(interrupt_->descriptor());
-  roster_.emplace(options_, *server_, std::move(members));
+  if (options.transport == TransportKind::kInproc && !options.listen.empty())
+    throw Error(ErrorCode::kUsage,
+                "workers over inproc are threads and cannot connect: leave out --listen, or use "
+                "--transport shm, ipc or tcp");
+  begin_epoch();
   keeper_ = std::jthread([this](const std::stop_token& stop) { keep(stop); });
+}
+
+void LiveCrew::begin_epoch() {
+  std::vector<Member> members(static_cast<size_t>(options_.workers));
+  for (size_t i = 0; i < members.size(); ++i) members[i].info.worker = static_cast<int>(i);
+  if (options_.transport == TransportKind::kInproc)
+    start_threads();
+  else if (options_.listen.empty())
+    start_processes(members);
+  else if (!server_)
+    server_ = make_control_server(options_.listen, options_.workers + kStrangersAtMost);
+  server_->watch(interrupt_->descriptor());
+  const std::lock_guard lock(mutex_);
+  roster_.emplace(options_, *server_, std::move(members));
+  ++epoch_;
+  token_ = random_bits();
 }
 
 const std::string& LiveCrew::device_of(int worker) const {
@@ -81,7 +87,8 @@ void LiveCrew::start_threads() {
                                .hub = hub_,
                                .join_timeout = options_.assemble_timeout,
                                .silence = options_.silence,
-                               .give_up = {}};
+                               .give_up = {},
+                               .again = {}};
       try {
         run_worker(mine, *control, options_.handlers);
       } catch (const std::exception&) {
@@ -108,10 +115,10 @@ LiveCrew::~LiveCrew() {
   keeper_ = {};
   const std::lock_guard listening(listening_);
   try {
-    tell_all_to_stop();
+    if (roster_) tell_all_to_stop();
     const auto deadline = after(kPoliteStop);
     const auto gone = [](const Member& member) { return has_left(member) || member.broken_at; };
-    while (!all_of_members(gone) && Clock::now() < deadline)
+    while (roster_ && !all_of_members(gone) && Clock::now() < deadline)
       if (const auto incoming = receive(std::min(deadline, after(kCheckEvery)))) hear(*incoming);
   } catch (const std::exception&) {
     // Politeness failed; what follows does not depend on it.
@@ -123,6 +130,10 @@ LiveCrew::~LiveCrew() {
 
 void LiveCrew::assemble(const Waiting& waiting) {
   const std::lock_guard listening(listening_);
+  wait_for_all(waiting);
+}
+
+void LiveCrew::wait_for_all(const Waiting& waiting) {
   const auto deadline = own_time() + options_.assemble_timeout;
   int told = -1;
   while (true) {
@@ -144,24 +155,30 @@ void LiveCrew::assemble(const Waiting& waiting) {
 void LiveCrew::start(const std::string& program, const std::vector<std::string>& jobs,
                      const LaneTable& send, const LaneTable& serve) {
   const std::lock_guard listening(listening_);
-  auto& members = roster_->members();
+  const size_t workers = roster_->members().size();
   KERF_CHECK(!started_, "a crew starts once");
-  KERF_CHECK(jobs.size() == members.size(), "{} jobs for {} workers", jobs.size(), members.size());
-  check_size(send, members.size());
-  if (!serve.empty()) check_size(serve, members.size());
+  KERF_CHECK(jobs.size() == workers, "{} jobs for {} workers", jobs.size(), workers);
+  check_size(send, workers);
+  if (!serve.empty()) check_size(serve, workers);
   check_transports(send);
   check_transports(serve);
-  started_ = true;
+  started_ = {program, jobs, send, serve};
+  wire();
+}
+
+void LiveCrew::wire() {
+  auto& members = roster_->members();
   for (auto& member : members) member.progressed = Clock::now();
   while (!roster_->all(State::kAddressed)) {
     step();
     throw_if_over();
   }
   for (size_t i = 0; i < members.size(); ++i) {
-    const Start start{.wiring = wiring_of(i, send),
-                      .service = serve.empty() ? Wiring{} : service_of(i, serve),
-                      .program = program,
-                      .job = jobs[i]};
+    const Start start{
+        .wiring = wiring_of(i, started_->send),
+        .service = started_->serve.empty() ? Wiring{} : service_of(i, started_->serve),
+        .program = started_->program,
+        .job = started_->jobs[i]};
     members[i].state = State::kStarted;
     members[i].progressed = Clock::now();
     server_->send(members[i].peer, {ControlType::kStart, encode(start)});
@@ -172,11 +189,56 @@ void LiveCrew::start(const std::string& program, const std::vector<std::string>&
   }
 }
 
+// The fence between epochs is that nothing of the last one is left: its workers are gone, or are
+// new processes under their old numbers, and its token is unknown to the next. Who connects finds the
+// same address.
+void LiveCrew::end_epoch() {
+  for (const Member& member : roster_->members()) {
+    if (member.process || member.state == State::kAbsent) continue;
+    server_->send(member.peer, {ControlType::kAgain, {}});
+    server_->forget(member.peer);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    roster_.reset();  // kills and reaps
+  }
+  server_->unwatch(interrupt_->descriptor());
+  if (!options_.listen.empty()) return;
+  before_ += server_->counters();
+  server_.reset();
+}
+
+void LiveCrew::restart(const Waiting& waiting) {
+  const std::lock_guard listening(listening_);
+  KERF_CHECK(over_ && lost_, "a crew that lost nobody begins again");
+  end_epoch();
+  over_.reset();
+  lost_ = false;
+  try {
+    begin_epoch();
+  } catch (const Error& error) {
+    over_ = error;
+    throw;
+  }
+  wait_for_all(waiting);
+  check_transports(started_->send);  // others may be elsewhere
+  check_transports(started_->serve);
+  wire();
+}
+
+std::string LiveCrew::kept_file(int worker, int which) {
+  if (roster_->members().at(static_cast<size_t>(worker)).reach.host != host_) return {};
+  const auto key = std::pair(worker, which);
+  const auto found = kept_.find(key);
+  if (found != kept_.end()) return found->second.path();
+  return kept_.emplace(key, KeptFile(kerf::format("kerf worker {}", worker))).first->second.path();
+}
+
 Wiring LiveCrew::wiring_of(size_t self, const LaneTable& send) const {
   const auto& members = roster_->members();
   Wiring wiring;
   wiring.self = static_cast<int32_t>(self);
-  wiring.epoch = kFirstEpoch;
+  wiring.epoch = epoch_;
   wiring.token = token_;
   for (size_t peer = 0; peer < members.size(); ++peer) {
     if (peer == self || (send[self][peer].empty() && send[peer][self].empty())) continue;

@@ -9,7 +9,8 @@
 // only when all that owe something wait and nothing has moved for `no_progress`, or where they wait
 // for each other alone, for `deadlock`. Time in which this process stood still (standstill.h)
 // counts for nothing. Destroying a crew ends every worker, in order if it can, and reaps every
-// child.
+// child. Behind the loss of a worker restart() begins again, under another epoch: with workers that
+// know nothing of the ones before but what those left in kept_file().
 //
 // A local worker is started as `worker_command --connect ADDRESS --index I --device NAME`.
 //
@@ -95,6 +96,17 @@ class Crew {
   // The next batch from any worker. Empty when the deadline passed. Throws Error{kLost},
   // Error{kInterrupted}, or what a worker failed with.
   [[nodiscard]] virtual std::optional<CrewResults> next(Deadline deadline) = 0;
+  // Whether what was thrown is the loss of a worker, by death, disconnection or silence, of which
+  // others may take the places. One that hangs, or that told why it failed, would do so again; and
+  // threads die with all.
+  virtual bool can_restart() const = 0;
+  // Where it can: ends whoever is left, has others take all places, and wires them and gives them
+  // their jobs as start() did. What was sent, or owed, before is void. Throws as assemble() and
+  // start() do.
+  virtual void restart(const Waiting& waiting = {}) = 0;
+  // Of a worker's files in memory of this process, which outlives the worker, the path of number
+  // `which`, by which that worker opens it. Empty where the worker's host is another.
+  virtual std::string kept_file(int worker, int which) = 0;
   // Ends all workers in order. Throws if one does not.
   virtual void stop() = 0;
   virtual void interrupt() = 0;

@@ -45,14 +45,20 @@ std::optional<CrewResults> LiveCrew::next(Deadline deadline) {
 
 std::vector<WorkerInfo> LiveCrew::workers() const {
   const std::lock_guard lock(mutex_);
-  std::vector<WorkerInfo> infos;
-  for (const auto& member : roster_->members()) infos.push_back(member.info);
+  std::vector<WorkerInfo> infos(static_cast<size_t>(options_.workers));
+  for (size_t i = 0; i < infos.size(); ++i)
+    if (roster_)
+      infos[i] = roster_->members()[i].info;
+    else
+      infos[i].worker = static_cast<int>(i);  // between two epochs
   return infos;
 }
 
 ControlCounters LiveCrew::counters() const {
   const std::lock_guard listening(listening_);
-  return server_->counters();
+  ControlCounters all = before_;
+  if (server_) all += server_->counters();
+  return all;
 }
 
 // While the crew's thread is busy elsewhere, workers still get answers. A socket of ZeroMQ may pass
@@ -64,7 +70,7 @@ void LiveCrew::keep(const std::stop_token& stop) {
     std::unique_lock sleeping(sleep_mutex);
     sleep.wait_for(sleeping, stop, kKeepEvery, [] { return false; });
     const std::unique_lock listening(listening_, std::try_to_lock);
-    if (!listening.owns_lock() || stop.stop_requested()) continue;
+    if (!listening.owns_lock() || stop.stop_requested() || !roster_) continue;
     try {
       drain();
     } catch (const Error& error) {
@@ -124,6 +130,7 @@ void LiveCrew::check() {
   if (const auto cause = find_loss(members, options_, Clock::now())) {
     auto& process = members[static_cast<size_t>(cause->worker)].process;
     if (process) process->kill(SIGKILL);  // it may be stopped, and would not hear us
+    lost_ = cause->gone && options_.transport != TransportKind::kInproc && started_ && !stopping_;
     return fail(loss_error(members, *cause, Clock::now()));
   }
   const Member* const member = first_failed(members);

@@ -82,8 +82,9 @@ AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)), target_(follow_l
   struct stat status {};
   const bool exists = ::stat(path_.c_str(), &status) == 0;
   check(exists || errno == ENOENT, "opened");
-  if (exists && !S_ISREG(status.st_mode)) {
-    file_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+  // What has no name, a file in memory, cannot be replaced either.
+  if (exists && (!S_ISREG(status.st_mode) || status.st_nlink == 0)) {
+    file_ = ::open(path_.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
     check(file_ >= 0, "opened");
     return;
   }

@@ -16,9 +16,9 @@ std::string read_file(const std::filesystem::path& path, size_t max_bytes = size
 // A file written piece by piece to a temporary beside `path`; commit() is fsync, rename, fsync of
 // the folder. A reader sees the old or the new file, never a part; without commit() nothing is
 // left. Symbolic links are followed, and a file keeps its mode. What is there but is no regular
-// file (a device, a pipe), or is where this process's standard output or error output goes, is
-// written into as the bytes come. Every call throws Error{kUnavailable} that names the path when
-// the system refuses.
+// file (a device, a pipe), has no name (a file in memory), or is where this process's standard
+// output or error output goes, is written into as the bytes come. Every call throws
+// Error{kUnavailable} that names the path when the system refuses.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);

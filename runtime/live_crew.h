@@ -7,15 +7,18 @@
 // for a call that listens.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "runtime/crew.h"
 #include "runtime/inproc_control.h"
+#include "runtime/kept_file.h"
 #include "runtime/messages.h"
 #include "runtime/roster.h"
 #include "runtime/standstill.h"
@@ -33,6 +36,9 @@ class LiveCrew final : public Crew {
              const LaneTable& send, const LaneTable& serve) override;
   void send(int worker, std::vector<std::string> tasks) override;
   std::optional<CrewResults> next(Deadline deadline) override;
+  bool can_restart() const override { return over_ && lost_; }
+  void restart(const Waiting& waiting) override;
+  std::string kept_file(int worker, int which) override;
   void stop() override;
   void interrupt() override { interrupt_->raise(); }
   std::string address() const override { return server_->address(); }
@@ -43,6 +49,11 @@ class LiveCrew final : public Crew {
   static constexpr std::chrono::milliseconds kCheckEvery{100};
   static constexpr std::chrono::milliseconds kKeepEvery{200};  // between looks of the keeper
 
+  // Of this epoch: its workers, or an address for them.
+  void begin_epoch();
+  void end_epoch();
+  void wait_for_all(const Waiting& waiting);
+  void wire();
   void start_threads();
   const std::string& device_of(int worker) const;
   void start_processes(std::vector<Member>& members);
@@ -78,11 +89,23 @@ class LiveCrew final : public Crew {
   std::unique_ptr<ControlServer> server_;
   std::optional<Roster> roster_;
   std::optional<Error> over_;  // what ended the run; thrown by every later call
+  bool lost_ = false;          // that is the loss of a worker which others may replace
   Clock::time_point check_at_;
   Standstill still_{kKeepEvery};
-  bool started_ = false;
+  // What start() was called with.
+  struct Started {
+    std::string program;
+    std::vector<std::string> jobs;
+    LaneTable send;
+    LaneTable serve;
+  };
+  std::optional<Started> started_;
   bool stopping_ = false;
-  uint64_t token_ = random_bits();
+  uint32_t epoch_ = 0;
+  uint64_t token_ = 0;      // of the epoch
+  std::string host_;        // of this process
+  ControlCounters before_;  // of the epochs before
+  std::map<std::pair<int, int>, KeptFile> kept_;
   std::jthread keeper_;
 };
 

@@ -126,6 +126,18 @@ void Process::kill(int signal) {
   if (pid_ > 0 && !ended_) ::syscall(SYS_pidfd_send_signal, descriptor_, signal, nullptr, 0);
 }
 
+void begin_process_again(int argc, char** argv) {
+  std::vector<char*> arguments(argv, argv + argc);
+  arguments.push_back(nullptr);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
+  ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+  // The program that runs, also where another has taken its place on disk.
+  ::execv("/proc/self/exe", arguments.data());
+  cannot_start("itself again", errno);
+}
+
 std::string program_path() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
 
 std::string program_name() {

@@ -43,6 +43,11 @@ class Process {
   std::optional<std::string> ended_;
 };
 
+// This process becomes a new one of the same program and arguments: nothing of what it holds or
+// does is left, but its number, its parent and descriptors 0 to 2. From any thread. Throws
+// Error{kUnavailable}.
+[[noreturn]] void begin_process_again(int argc, char** argv);
+
 // The file of the running program, and what that file is called.
 std::string program_path();
 std::string program_name();

@@ -93,6 +93,10 @@ struct WorkerOptions {
   // within a second: a process ends itself, and prints the error unless `known`: then the
   // scheduler, which started this worker, asked for the end. Empty (threads): it waits for ever.
   std::function<void(const Error&, bool known)> give_up;
+  // Called by the control thread when the run begins again, since a worker was lost: a process
+  // becomes a new one that registers anew, so that nothing of before can reach what comes. Does not
+  // return. Empty (threads, and workers that the scheduler starts itself): never asked for.
+  std::function<void()> again;
 };
 
 // Serves one run. Returns empty if it ended in order, and the error that ended it if the scheduler

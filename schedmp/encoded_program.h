@@ -93,6 +93,11 @@ class Encoded final : public EncodedProgram {
       decoded.push_back({each.worker, decoded_of(round, each), each.id});
     traced("aggregate", round, [&] { program_.aggregate(round, std::move(decoded)); });
   }
+  void compare(int64_t round, const Result& first, const Result& again) override {
+    program_.compare(round, plain(round, first), plain(round, again));
+  }
+  bool keeps_state() const override { return program_.keeps_state(); }
+  bool rests_before(int64_t round) const override { return program_.rests_before(round); }
   std::string snapshot() override { return program_.snapshot(); }
   void restore(std::string_view snapshot) override { program_.restore(snapshot); }
 
@@ -109,12 +114,21 @@ class Encoded final : public EncodedProgram {
     return act();
   }
 
+  typename SchedulerHalf<M>::Result plain(int64_t round, const Result& result) const {
+    return {result.worker, traced_of(round, result).result, result.id};
+  }
+
   typename M::Result decoded_of(int64_t round, const Result& result) const {
+    auto traced = traced_of(round, result);
+    if (trace_ != nullptr) trace_->add(result.worker, std::move(traced.spans));
+    return std::move(traced.result);
+  }
+
+  // With no spans where there is no trace.
+  TracedResult<typename M::Result> traced_of(int64_t round, const Result& result) const {
     try {
-      if (trace_ == nullptr) return runtime::decode<typename M::Result>(result.payload);
-      auto traced = runtime::decode<TracedResult<typename M::Result>>(result.payload);
-      trace_->add(result.worker, std::move(traced.spans));
-      return std::move(traced.result);
+      if (trace_ == nullptr) return {{}, runtime::decode<typename M::Result>(result.payload)};
+      return runtime::decode<TracedResult<typename M::Result>>(result.payload);
     } catch (const Error& error) {
       throw Error(error.code(), error.message(),
                   kerf::format("program {}, round {}, a result of worker {}", name(), round,
@@ -150,6 +164,9 @@ class DecodingHandler final : public runtime::Handler {
       case WorkerRequest::kSnapshot:
         workplace_->activity.doing("writing its snapshot");
         return runtime::encode(write_part(std::string(what), snapshot(), alive()));
+      case WorkerRequest::kCommit:
+        workplace_->activity.doing("keeping its state");
+        return runtime::encode(commit_part(std::string(what), snapshot(), alive()));
       case WorkerRequest::kRestore:
         workplace_->activity.doing("reading its snapshot");
         restore_from(runtime::decode<PlacedPart>(what), *this, alive());

@@ -35,6 +35,7 @@ WorkerRequest kind_of(std::string_view request) {
     case WorkerRequest::kUpdate:
     case WorkerRequest::kTraced:
     case WorkerRequest::kSnapshot:
+    case WorkerRequest::kCommit:
     case WorkerRequest::kRestore:
       return kind;
   }

@@ -108,8 +108,17 @@ class SchedulerHalf {
   // The results of a round in the order of its tasks; if unordered, one of them.
   virtual void aggregate(int64_t round, std::vector<Result> results) = 0;
 
+  // Of a task that was done again, since a worker was lost: throws where its result differs from
+  // the first in what must not.
+  virtual void compare(int64_t /*round*/, const Result& /*first*/, const Result& /*again*/) {}
+
+  // Whether it keeps snapshots: in both halves, or in none.
+  virtual bool keeps_state() const { return false; }
+  // Whether what workers hold before this round is all in their snapshots. It is not where a round
+  // begins what a later one ends.
+  virtual bool rests_before(int64_t /*round*/) const { return true; }
   // With no task under way: all that later rounds depend on and a new half of the same job does not
-  // have (snapshots.h). A program keeps snapshots in both halves or in none.
+  // have (snapshots.h).
   virtual std::string snapshot() { throw_no_snapshot(); }
   virtual void restore(std::string_view /*snapshot*/) { throw_no_snapshot(); }
 };

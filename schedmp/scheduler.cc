@@ -1,8 +1,8 @@
 #include "schedmp/scheduler.h"
 
 #include <algorithm>
-#include <deque>
 #include <map>
+#include <utility>
 
 #include "runtime/error.h"
 
@@ -16,40 +16,59 @@ struct Round {
   std::vector<EncodedProgram::Result> results;
 };
 
-// A task whose result a worker owes.
-struct Owed {
-  int64_t round = 0;
-  size_t task = 0;
-};
-
 class Loop {
  public:
   Loop(EncodedProgram& program, runtime::Crew& crew, const LoopOptions& options,
        Snapshots& snapshots)
       : program_(program),
-        crew_(crew),
         snapshots_(snapshots),
+        tasks_(crew, options.restarts, program.keeps_state()),
+        workers_(crew.workers().size()),
         unordered_(program.unordered()),
         depth_(static_cast<size_t>(std::max(1, options.depth.value_or(program.depth())))),
-        batch_(std::clamp<size_t>(static_cast<size_t>(std::max(1, options.batch)), 1, depth_)),
-        outbox_(crew.workers().size()),
-        owed_(crew.workers().size()) {}
+        batch_(std::clamp<size_t>(static_cast<size_t>(std::max(1, options.batch)), 1, depth_)) {}
 
   LoopReport run() {
     const auto begin = runtime::Clock::now();
-    report_.rounds = next_round_ = snapshots_.resume();
+    resume();
     while (!done_ || !rounds_.empty()) {
-      if (rounds_.empty() && snapshots_.is_due(next_round_)) snapshots_.take(next_round_);
+      if (rounds_.empty() && snapshots_.is_due(next_round_)) snapshot();
       fill();
-      if (fold()) continue;
-      send();
-      if (!rounds_.empty()) collect();
+      if (!fold()) collect();
     }
     report_.seconds = std::chrono::duration<double>(runtime::Clock::now() - begin).count();
+    report_.restarts = tasks_.restarts();
+    report_.repeated_tasks = tasks_.repeated();
     return report_;
   }
 
  private:
+  // Does what may meet the loss of a worker; again, where it did.
+  template <class Do>
+  void with_workers(const Do& act) {
+    for (bool done = false; !done;) {
+      try {
+        act();
+        done = true;
+      } catch (const Error& error) {
+        tasks_.recover(error);
+      }
+    }
+  }
+
+  void resume() {
+    with_workers([&] { report_.rounds = next_round_ = snapshots_.resume(); });
+    tasks_.stand(next_round_, snapshots_.restore_requests());
+  }
+
+  void snapshot() {
+    with_workers([&] {
+      while (tasks_.owed()) exchange();
+      snapshots_.take(next_round_);
+    });
+    tasks_.stand(next_round_, snapshots_.restore_requests());
+  }
+
   // Schedules ahead, in batches, as far as the depth allows, and not beyond a snapshot.
   void fill() {
     if (!waits_ && !rounds_.empty() && rounds_.size() + batch_ > depth_) return;
@@ -79,48 +98,41 @@ class Loop {
     const int64_t number = next_round_++;
     KERF_CHECK(!tasks.empty(), "{} schedules no task; what has none to begin yet waits",
                where(number));
+    if (program_.rests_before(number)) tasks_.begin_round(number);
     Round& round = rounds_[number];
     round.missing = tasks.size();
     round.results.resize(tasks.size());
     for (size_t i = 0; i < tasks.size(); ++i) {
       EncodedProgram::Task& task = tasks[i];
-      const auto worker = static_cast<size_t>(task.worker);
-      KERF_CHECK(worker < outbox_.size(), "{} schedules worker {} of {}", where(number),
-                 task.worker, outbox_.size());
+      KERF_CHECK(task.worker >= 0 && static_cast<size_t>(task.worker) < workers_,
+                 "{} schedules worker {} of {}", where(number), task.worker, workers_);
       round.results[i] = {task.worker, {}, task.id};
-      outbox_[worker].push_back(std::move(task.payload));
-      owed_[worker].push_back({number, i});
+      tasks_.add(task.worker, {number, i}, std::move(task.payload));
     }
     report_.tasks += static_cast<int64_t>(tasks.size());
   }
 
-  void send() {
-    for (size_t worker = 0; worker < outbox_.size(); ++worker)
-      if (!outbox_[worker].empty()) {
-        crew_.send(static_cast<int>(worker), std::move(outbox_[worker]));
-        outbox_[worker].clear();
-      }
-  }
-
-  // Results of one worker come in the order of its tasks, so the task that each is of is known.
   void collect() {
-    std::optional<runtime::CrewResults> batch = crew_.next(runtime::after(std::chrono::seconds(1)));
-    if (!batch) return;
-    std::deque<Owed>& owed = owed_[static_cast<size_t>(batch->worker)];
-    for (std::string& payload : batch->results) {
-      if (owed.empty())
-        throw Error(ErrorCode::kProtocol, "a result that nobody asked for",
-                    kerf::format("worker {}", batch->worker));
-      const Owed task = owed.front();
-      owed.pop_front();
-      Round& round = rounds_.at(task.round);
-      round.results[task.task].payload = std::move(payload);
-      --round.missing;
-      if (unordered_) fold_one(task, round);
-    }
+    if (!rounds_.empty()) with_workers([&] { exchange(); });
+    for (WorkerTasks::Done& done : std::exchange(done_tasks_, {})) take(done);
   }
 
-  void fold_one(const Owed& task, Round& round) {
+  void exchange() {
+    tasks_.send();
+    tasks_.collect(done_tasks_);
+  }
+
+  void take(WorkerTasks::Done& done) {
+    if (done.before)
+      return program_.compare(done.owed.round, {done.worker, std::move(*done.before)},
+                              {done.worker, std::move(done.payload)});
+    Round& round = rounds_.at(done.owed.round);
+    round.results[done.owed.task].payload = std::move(done.payload);
+    --round.missing;
+    if (unordered_) fold_one(done.owed, round);
+  }
+
+  void fold_one(const OwedTask& task, Round& round) {
     std::vector<EncodedProgram::Result> one{std::move(round.results[task.task])};
     if (round.missing == 0) end(task.round);
     aggregate(task.round, std::move(one));
@@ -152,8 +164,9 @@ class Loop {
   }
 
   EncodedProgram& program_;
-  runtime::Crew& crew_;
   Snapshots& snapshots_;
+  WorkerTasks tasks_;
+  const size_t workers_;
   const bool unordered_;
   const size_t depth_;
   const size_t batch_;
@@ -162,8 +175,7 @@ class Loop {
   bool news_ = false;   // something was folded in since
   int64_t next_round_ = 0;
   std::map<int64_t, Round> rounds_;
-  std::vector<std::vector<std::string>> outbox_;
-  std::vector<std::deque<Owed>> owed_;  // by worker
+  std::vector<WorkerTasks::Done> done_tasks_;  // scratch
   LoopReport report_;
 };
 

@@ -18,6 +18,7 @@
 #include "runtime/crew.h"
 #include "schedmp/encoded_program.h"
 #include "schedmp/snapshots.h"
+#include "schedmp/worker_tasks.h"
 
 namespace kerf::schedmp {
 
@@ -25,12 +26,15 @@ struct LoopOptions {
   std::optional<int> depth = {};   // rounds under way, in place of what the program declares
   int batch = 1;                   // rounds sent together where the program has them ready
   SnapshotOptions snapshots = {};  // to keep, and to go on from
+  RestartOptions restarts = {};    // where a worker is lost
 };
 
 struct LoopReport {
   int64_t rounds = 0;  // those before a snapshot that it went on from among them
   int64_t tasks = 0;
   double seconds = 0;
+  int64_t restarts = 0;        // of all workers, where one was lost
+  int64_t repeated_tasks = 0;  // behind those
 };
 
 // Starts the program's workers, runs it to its end, and leaves the crew ready to stop. Throws what

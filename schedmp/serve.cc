@@ -88,7 +88,9 @@ std::optional<int> serve_if_worker(int argc, char** argv, const ProgramFactories
   if (argc < 2 || std::string_view(argv[1]) != "worker") return std::nullopt;
   try {
     runtime::set_process_title(argc, argv, runtime::program_name() + " worker");
-    return serve(parse_flags(argc, argv), programs);
+    runtime::WorkerOptions options = parse_flags(argc, argv);
+    options.again = [=] { runtime::begin_process_again(argc, argv); };
+    return serve(options, programs);
   } catch (const Error& error) {
     return report(error);
   }

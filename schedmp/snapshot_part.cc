@@ -32,6 +32,16 @@ SnapshotPart write_part(const std::filesystem::path& path, std::string_view byte
   return part_of(bytes);
 }
 
+SnapshotPart commit_part(const std::filesystem::path& path, std::string_view bytes,
+                         const Alive& alive) {
+  try {
+    return write_part(path, bytes, alive);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUnavailable) throw;
+    return kNoRoom;
+  }
+}
+
 std::string read_part(const PlacedPart& placed, const Alive& alive) {
   std::error_code none;
   const auto size = std::filesystem::file_size(placed.file, none);

@@ -17,6 +17,9 @@ using Alive = std::function<void()>;
 // Throws Error{kUnavailable} that names the file.
 SnapshotPart write_part(const std::filesystem::path& file, std::string_view bytes,
                         const Alive& alive = {});
+// The same to a file in memory; kNoRoom where that cannot be.
+SnapshotPart commit_part(const std::filesystem::path& file, std::string_view bytes,
+                         const Alive& alive = {});
 // Throws Error{kUsage} that names the file where it is not what was written.
 std::string read_part(const PlacedPart& placed, const Alive& alive = {});
 

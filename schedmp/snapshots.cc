@@ -26,6 +26,10 @@ SnapshotPart part_of(const Json& parts, const std::string& name, const std::stri
   return {json_int(part, "bytes", where), static_cast<uint32_t>(json_int(part, "crc32c", where))};
 }
 
+std::string restore_request(const PlacedPart& placed) {
+  return request_of(WorkerRequest::kRestore, runtime::encode(placed));
+}
+
 Json json_of(const RunTold& run) {
   Json told = Json::object();
   for (const auto& [name, value] : run) told[name] = value;
@@ -91,8 +95,12 @@ void Snapshots::take(int64_t next_round) {
     requests.push_back(request_of(WorkerRequest::kSnapshot, (folder / part_name(worker)).string()));
   Json parts{{"scheduler", json_of(write_part(folder / "scheduler", program_.snapshot()))}};
   const std::vector<std::string> answers = ask(requests);
-  for (size_t worker = 0; worker < answers.size(); ++worker)
-    parts[part_name(worker)] = json_of(runtime::decode<SnapshotPart>(answers[worker]));
+  std::vector<std::string> restore;
+  for (size_t worker = 0; worker < answers.size(); ++worker) {
+    const auto part = runtime::decode<SnapshotPart>(answers[worker]);
+    parts[part_name(worker)] = json_of(part);
+    restore.push_back(restore_request({(folder / part_name(worker)).string(), part}));
+  }
   const Json manifest{{"kerf_snapshot", kVersion},
                       {"program", program_.name()},
                       {"round", next_round},
@@ -105,6 +113,7 @@ void Snapshots::take(int64_t next_round) {
   std::error_code ignored;
   if (!last_name_.empty() && last_name_ != name)
     std::filesystem::remove_all(options_.folder / last_name_, ignored);
+  restore_requests_ = std::move(restore);
   last_name_ = name;
   last_round_ = next_round;
   last_ = runtime::Clock::now();
@@ -146,15 +155,14 @@ int64_t Snapshots::resume() {
 
   const Json& parts = json_at(manifest, "parts", where);
   const std::filesystem::path from = folder / round_name(round);
-  std::vector<std::string> requests;
+  restore_requests_.clear();
   for (size_t worker = 0; worker < crew_.workers().size(); ++worker) {
     const std::string name = part_name(worker);
-    requests.push_back(request_of(
-        WorkerRequest::kRestore,
-        runtime::encode(PlacedPart{(from / name).string(), part_of(parts, name, where)})));
+    restore_requests_.push_back(
+        restore_request({(from / name).string(), part_of(parts, name, where)}));
   }
   restore_from({(from / "scheduler").string(), part_of(parts, "scheduler", where)}, program_);
-  ask(requests);
+  ask(restore_requests_);
   last_round_ = round;
   if (options_.folder == folder) last_name_ = round_name(round);
   return round;

@@ -46,6 +46,9 @@ class Snapshots {
   // Error{kUsage} that names the file where it is of another run or not what was written.
   int64_t resume();
 
+  // By which each worker goes on from the last that was taken or resumed; none: there is none.
+  const std::vector<std::string>& restore_requests() const { return restore_requests_; }
+
   bool is_due(int64_t next_round) const;
   // No task is under way.
   void take(int64_t next_round);
@@ -59,6 +62,7 @@ class Snapshots {
   EncodedProgram& program_;
   runtime::Crew& crew_;
   uint32_t job_ = 0;  // a sum of what the workers were told beforehand
+  std::vector<std::string> restore_requests_;
   int64_t last_round_ = 0;
   std::string last_name_;  // the folder that the manifest names
   runtime::Clock::time_point last_ = runtime::Clock::now();

@@ -38,6 +38,7 @@ void take_state(Half& half, std::string_view bytes) {
 template <class Half, class Base>
 class KeepsState : public Base {
  public:
+  virtual bool keeps_state() const { return true; }
   std::string snapshot() override { return state_of(static_cast<Half&>(*this)); }
   void restore(std::string_view snapshot) override {
     take_state(static_cast<Half&>(*this), snapshot);

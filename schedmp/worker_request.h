@@ -3,6 +3,7 @@
 //   kUpdate    a task of the program                             -> its result
 //   kTraced    the round, and a task                             -> the spans, and its result
 //   kSnapshot  a path: write what half and tables hold there     -> a SnapshotPart
+//   kCommit    the same, to a file in memory                      -> a SnapshotPart, or kNoRoom
 //   kRestore   a PlacedPart: go on from what lies there           -> nothing
 #pragma once
 
@@ -20,6 +21,7 @@ enum class WorkerRequest : char {
   kUpdate = 'u',
   kTraced = 't',
   kSnapshot = 's',
+  kCommit = 'c',
   kRestore = 'r',
 };
 
@@ -62,6 +64,8 @@ struct SnapshotPart {
   }
   bool operator==(const SnapshotPart&) const = default;
 };
+// Of what could not be written.
+inline constexpr SnapshotPart kNoRoom{-1, 0};
 struct PlacedPart {
   std::string file;
   SnapshotPart part;

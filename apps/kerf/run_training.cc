@@ -218,6 +218,8 @@ RunRecord record_of(const Planned& planned, const Outcome& outcome) {
                     .received = control.received,
                     .resent = control.resent,
                     .dropped = control.dropped};
+  record.restarts = outcome.driven.loop.restarts;
+  record.repeated_tasks = outcome.driven.loop.repeated_tasks;
   record.routes = routes_of(planned, outcome);
   return record;
 }

@@ -76,6 +76,9 @@ void add_crew_flags(CLI::App& command, CrewFlags& flags) {
                   format("Wait here for `{} worker --connect` instead of starting local workers",
                          runtime::program_name()))
       ->type_name("tcp://127.0.0.1:PORT");
+  command.add_flag("--no-restart", flags.no_restart,
+                   "End the run when a worker is lost (default: all workers begin again from what "
+                   "they held a moment before, and the results have the same bits)");
 }
 
 void add_threads_flag(CLI::App& command, CrewFlags& flags) {

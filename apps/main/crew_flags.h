@@ -22,6 +22,7 @@ struct CrewFlags {
   std::optional<std::string> device;  // of local workers: a list, see device_list.h
   std::string listen;
   std::optional<int> threads;  // per worker
+  bool no_restart = false;     // the loss of a worker ends the run
 };
 
 // What a plan is made for where nobody says: the memory of slots is proved anew for the pairs that

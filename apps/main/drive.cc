@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <string>
 
 #include "apps/report/terminal.h"
 #include "runtime/error.h"
@@ -20,13 +21,31 @@ Progress::Options progress_on_stderr() {
   return options;
 }
 
+namespace {
+
+schedmp::RestartOptions restarts(const CrewFlags& flags, ProgressBar& progress) {
+  schedmp::RestartOptions options;
+  options.allowed = !flags.no_restart;
+  options.lost = [&progress](const Error& loss, int64_t round) {
+    progress.abandon();
+    // The lines behind the first tell what the others did.
+    const std::string what = loss.message().substr(0, loss.message().find('\n'));
+    fmt::print(stderr, "{}\nall workers begin again before round {}\n", printable(what), round);
+  };
+  return options;
+}
+
+}  // namespace
+
 Driven drive(schedmp::EncodedProgram& program, const CrewFlags& flags, const CrewNeeds& needs,
              ProgressBar& progress, const schedmp::LoopOptions& options) {
   Driven driven;
+  schedmp::LoopOptions full = options;
+  full.restarts = restarts(flags, progress);
   const Interrupts interrupts;
   const auto crew = assemble_crew(flags, needs, interrupts);
   try {
-    driven.loop = schedmp::run(program, *crew, options);
+    driven.loop = schedmp::run(program, *crew, full);
   } catch (...) {
     progress.abandon();
     throw;

@@ -89,6 +89,7 @@ struct WorkerCommand {
             format("a worker computes on one of {}; say which, or give --index",
                    fmt::join(devices, ", ")));
     mine.device = devices[static_cast<size_t>(std::max(options.index, 0)) % devices.size()];
+    mine.again = [this] { runtime::begin_process_again(process->argc, process->argv); };
     return schedmp::serve(mine, process->programs);
   }
 };

@@ -116,6 +116,9 @@ std::string losses_text(const RunRecord& record) {
   const auto line = [&](int64_t count, const char* what, const char* noun, const char* why) {
     if (count > 0) text += format("{:<9}  {} {}\n", what, plural(count, noun), why);
   };
+  line(record.restarts, "restarted", "time",
+       "since a worker was lost: all workers began again from what they had held");
+  line(record.repeated_tasks, "repeated", "task", "behind that, which no other figure counts");
   line(record.control.resent, "resent", "control message", "that had not arrived in time");
   line(record.control.dropped, "dropped", "control message",
        "that nobody of this run sent, or twice");

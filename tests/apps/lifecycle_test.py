@@ -19,8 +19,8 @@ class Lifecycle(KerfTest):
         self.shared_before = shared_memory()
 
     def run_up(self, *more):
-        """A run whose three workers are training."""
-        process = self.start(*ENDLESS, "--out", self.folder / "out", *more)
+        """A run whose three workers are training, and which the loss of one ends."""
+        process = self.start(*ENDLESS, "--no-restart", "--out", self.folder / "out", *more)
         workers = wait_until(lambda: len(workers_of(process.pid)) == 3 and workers_of(process.pid), 20)
         self.assertTrue(workers, "three workers that show as `kerf worker`")
         self.await_line(process, "epoch 1/")
@@ -61,6 +61,30 @@ class Lifecycle(KerfTest):
                 self.assertEqual(process.returncode, 1)
                 self.assertIn(str(workers[1]), errors)
                 self.assert_names_the_worker(errors, self.number_of(errors, workers[1]))
+
+    def test_a_run_goes_on_without_a_killed_worker(self):
+        def train(name, disturb):
+            process = self.start("train", "lenet5", "--data", "synthetic:2048x784x10", "--workers", 3, "--epochs", 4, "--out", self.folder / name)
+            if disturb:
+                self.await_line(process, "epoch 1/")
+                killed = workers_of(process.pid)[1]
+                os.kill(killed, signal.SIGKILL)
+                self.await_line(process, "begin again before round")
+                others = wait_until(lambda: len(now := workers_of(process.pid)) == 3 and killed not in now and now, 20 * SLOW)
+                self.assertTrue(others, "three new workers")
+                os.kill(others[2], signal.SIGKILL)
+            _, errors = process.communicate(timeout=60 * SLOW)
+            self.assertEqual(process.returncode, 0, errors)
+            record = json.loads((self.folder / name / "run.json").read_text())
+            return (self.folder / name / "weights.safetensors").read_bytes(), record, errors
+        weights, record, _ = train("undisturbed", False)
+        again, disturbed, errors = train("disturbed", True)
+        self.assertEqual(weights, again)
+        for each in ("losses", "gradient_norms", "evaluations", "routes"):
+            self.assertEqual(record[each], disturbed[each])
+        self.assertEqual(errors.count("begin again before round"), 1, "the other was read before")
+        self.assertEqual((record["restarts"], disturbed["restarts"]), (0, 2))
+        self.assertEqual(shared_memory() - self.shared_before, set())
 
     def number_of(self, errors, pid):
         return re.search(rf"worker (\d+) \(pid {pid}\b", errors).group(1)

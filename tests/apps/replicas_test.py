@@ -75,7 +75,7 @@ class Replicas(KerfTest):
 
     def test_a_killed_worker_of_one_replica_ends_the_run(self):
         process = start("train", "lenet5", "--data", "synthetic:60000x784x10", "--epochs", 50, "--replicas", 2, "--workers", 2, "--consistency",
-                        "ssp:1", "--out", self.folder / "out")
+                        "ssp:1", "--no-restart", "--out", self.folder / "out")
         workers = wait_until(lambda: (found := workers_of(process.pid)) and len(found) == 4 and found, 20)
         self.assertTrue(wait_until(lambda: (self.folder / "out").is_dir(), 20))
         os.kill(workers[3], signal.SIGKILL)

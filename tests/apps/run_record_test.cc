@@ -204,6 +204,7 @@ TEST(RunRecord, SaysNothingOfWhatDidNotHappen) {
   EXPECT_THAT(run_text(record, false), StartsWith("\nworker"));
   EXPECT_EQ(accuracy_text(record, false), "");
   record.control = {};
+  record.restarts = record.repeated_tasks = 0;
   record.workers[0].resent = record.workers[0].dropped = record.workers[0].spans_lost = 0;
   EXPECT_THAT(run_text(record, false), EndsWith("equal\n"));
 }
@@ -214,6 +215,9 @@ TEST(RunRecord, TellsOfWhatWasLostOnTheWay) {
   record.workers.push_back(record.workers[0]);
   EXPECT_THAT(run_text(record, false),
               EndsWith("equal\n"
+                       "restarted  2 times since a worker was lost: all workers began again from "
+                       "what they had held\n"
+                       "repeated   11 tasks behind that, which no other figure counts\n"
                        "resent     1 control message that had not arrived in time\n"
                        "dropped    2 control messages that nobody of this run sent, or twice\n"
                        "resent     6 messages between workers that had not arrived in time\n"

@@ -182,6 +182,37 @@ TEST(ConnectedCrew, WhoDiffersOrComesTwiceOrTooLateIsToldWhy) {
             kerf::format("exit code {}", exit_code(ErrorCode::kUnavailable)));
 }
 
+TEST(ConnectedCrew, BehindALossWhoIsLeftComesAgainAndANewcomerTakesTheOtherPlace) {
+  const auto address = free_address();
+  std::vector<Process> workers;
+  for (const char* index : {"0", "1", "2"})
+    workers.push_back(start_worker(address, {"--index", index}));
+  const auto crew = Crew::assemble(options_for(address, 3));
+  crew->start("words", {"", "", ""}, all_to_all(3));
+  crew->send(0, {"receive 1"});
+  crew->send(2, {"sleep 20000"});  // whatever they are at
+  ASSERT_TRUE(wait_for_report(*crew, 2, "'sleep 20000'"));
+  workers[1].kill(SIGKILL);
+  EXPECT_EQ(end_of(*crew).code(), ErrorCode::kLost);
+  ASSERT_TRUE(crew->can_restart());
+  std::optional<Process> newcomer;
+  std::vector<int> told;
+  crew->restart([&](int here, const std::string& where) {
+    EXPECT_EQ(where, address);
+    told.push_back(here);
+    if (here == 2) newcomer = start_worker(address);
+  });
+  EXPECT_EQ(told, (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_EQ(crew->workers()[0].pid, workers[0].pid());
+  EXPECT_EQ(crew->workers()[1].pid, newcomer->pid());
+  EXPECT_EQ(crew->workers()[2].pid, workers[2].pid());
+  crew->send(0, {"receive 1"});
+  crew->send(1, {"send 0 hello"});
+  EXPECT_THAT(tests::take(*crew, 2), testing::UnorderedElementsAre("hello", "sent"));
+  crew->stop();
+  EXPECT_EQ(workers[2].wait(after(5s)), "exit code 0");
+}
+
 TEST(ConnectedCrew, WhoWaitsIsToldTheAddressThatWasBound) {
   auto options = options_for("tcp://127.0.0.1:*", 1);
   options.assemble_timeout = 1ms;

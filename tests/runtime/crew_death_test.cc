@@ -123,6 +123,54 @@ TEST(CrewDeath, AWorkerMayWaitForOneThatHadNoWorkForLong) {
   crew->stop();
 }
 
+TEST(CrewDeath, BehindALossOthersTakeAllPlaces) {
+  for (const auto transport : {TransportKind::kShm, TransportKind::kTcp}) {
+    const auto crew = start_crew(options_for(transport, 3), true);
+    const auto before = crew->workers();
+    EXPECT_FALSE(crew->can_restart());
+    crew->send(0, {"receive 1", "echo never"});
+    crew->send(1, {"die"});
+    EXPECT_EQ(end_of(*crew).code(), ErrorCode::kLost);
+    ASSERT_TRUE(crew->can_restart());
+    crew->restart();
+    EXPECT_FALSE(crew->can_restart());
+    for (const auto& worker : before) EXPECT_TRUE(is_gone(worker.pid));
+    // Nothing of what was sent or owed is there any more, and channels are as new.
+    crew->send(0, {"receive 1"});
+    crew->send(1, {"send 0 hello"});
+    EXPECT_THAT(take(*crew, 2), testing::UnorderedElementsAre("hello", "sent"));
+    crew->stop();
+  }
+}
+
+TEST(CrewDeath, NobodyTakesThePlaceOfWhoHangsOrFailsByItself) {
+  auto options = options_for(TransportKind::kIpc, 1);
+  options.no_progress = 500ms;
+  const auto hanging = start_crew(options);
+  hanging->send(0, {"sleep 20000"});
+  EXPECT_EQ(end_of(*hanging).code(), ErrorCode::kLost);
+  EXPECT_FALSE(hanging->can_restart());
+  const auto failing = start_crew(options_for(TransportKind::kIpc, 1));
+  failing->send(0, {"fail here"});
+  EXPECT_THAT(end_of(*failing).message(), HasSubstr("here"));
+  EXPECT_FALSE(failing->can_restart());
+}
+
+TEST(CrewDeath, WhatAWorkerLeavesInAKeptFileOutlivesIt) {
+  const auto crew = start_crew(options_for(TransportKind::kIpc, 2));
+  const std::string file = crew->kept_file(1, 0);
+  EXPECT_EQ(crew->kept_file(1, 0), file);
+  EXPECT_EQ(std::set<std::string>({file, crew->kept_file(1, 1), crew->kept_file(0, 0)}).size(), 3u);
+  crew->send(1, {"write " + file + " what I had"});
+  ASSERT_THAT(take(*crew, 1), testing::ElementsAre("written"));
+  crew->send(1, {"die"});
+  EXPECT_EQ(end_of(*crew).code(), ErrorCode::kLost);
+  crew->restart();
+  crew->send(1, {"read " + file});
+  EXPECT_THAT(take(*crew, 1), testing::ElementsAre("what I had"));
+  crew->stop();
+}
+
 TEST(CrewDeath, AWorkerThatCannotStartIsAnError) {
   auto options = options_for(TransportKind::kIpc, 2);
   options.worker_command = {"/nonexistent/kerf"};

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "runtime/control.h"
+#include "runtime/file.h"
 #include "runtime/process.h"
 #include "tests/support/errors.h"
 
@@ -48,6 +49,7 @@ class WordsHandler final : public runtime::Handler {
     if (verb == "trace") return trace(words);
     if (verb == "send") return send(words);
     if (verb == "receive") return receive(words);
+    if (verb == "write" || verb == "read") return file(verb, words);
     return end(verb, words);
   }
 
@@ -56,6 +58,14 @@ class WordsHandler final : public runtime::Handler {
     std::string text;
     std::getline(words >> std::ws, text);
     return text;
+  }
+
+  static std::string file(const std::string& verb, std::istringstream& words) {
+    std::string path;
+    words >> path;
+    if (verb == "read") return runtime::read_file(path);
+    runtime::write_file_atomic(path, rest(words));
+    return "written";
   }
 
   static std::string sum(std::istringstream& words) {
@@ -201,6 +211,7 @@ int run_test_worker(int argc, char** argv) {
     if (!known) std::fprintf(stderr, "worker: %s\n", error.what());
     ::_exit(exit_code(error.code()));
   };
+  options.again = [=] { runtime::begin_process_again(argc, argv); };
   runtime::set_process_title(argc, argv, "kerf worker");
   try {
     const auto control = runtime::make_control_client(options.scheduler);

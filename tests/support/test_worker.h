@@ -11,6 +11,8 @@
 //   die             the process is killed by SIGKILL
 //   send P TEXT     sends TEXT over the channel to worker P
 //   receive P       answers what comes over the channel from worker P
+//   write F TEXT    writes TEXT to the file F
+//   read F          answers what is in the file F
 //   stop            the process stops itself (SIGSTOP)
 //   trace N         records N spans and keeps them
 #pragma once

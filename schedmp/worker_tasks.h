@@ -1,0 +1,102 @@
+// What the workers of a loop are to do, and how it is done again when one of them is lost.
+//
+//   round        ... 40 | 41  42  43  44
+//   kept before 41      |      x          worker 1 is lost in round 42: all workers begin again as
+//                       | 41  42  43  44  they were before 41, and are sent the same tasks
+//
+// A commit is where the run begins again from: what each worker held between two rounds, as it
+// wrote it to a file of the crew's memory. Every task before it has been answered and none behind
+// it begun, so that nothing is on its way between workers. There are two files for each worker,
+// written in turn; the scheduler's half lives on, and is not asked for a round twice. Without any
+// commit all is done again from the beginning, or from a snapshot.
+//
+// The same tasks on the same state give the same bits wherever an undisturbed run gives them twice.
+// Belongs to the loop's thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/crew.h"
+#include "runtime/time.h"
+#include "schedmp/task_log.h"
+#include "schedmp/worker_request.h"
+
+namespace kerf::schedmp {
+
+struct RestartOptions {
+  bool allowed = false;
+  // Between two commits, and no less than a hundred times what the last one took.
+  std::chrono::milliseconds commit_every{1000};
+  // Told of a loss, and before which round all begin again, before they do.
+  std::function<void(const Error& loss, int64_t round)> lost = {};
+  runtime::Crew::Waiting waiting = {};  // for workers that connect
+};
+
+class WorkerTasks {
+ public:
+  // Commits where the program `keeps_state`. `crew` outlives this.
+  WorkerTasks(runtime::Crew& crew, RestartOptions options, bool keeps_state);
+
+  // Behind those that the worker has.
+  void add(int worker, const OwedTask& owed, std::string request);
+  // The tasks of this round come next: has workers keep what they hold before it, if it is time.
+  void begin_round(int64_t round);
+  void send();
+
+  struct Done {
+    int worker = 0;
+    OwedTask owed;
+    std::string payload;
+    std::optional<std::string> before;  // its first result, of a task that was repeated
+  };
+  // What comes within a second, of one worker, goes behind what is there.
+  void collect(std::vector<Done>& done);
+  bool owed() const;  // whether any worker owes a result
+
+  // Each worker has done all that it was told, and would go on from there by this request.
+  void stand(int64_t round, std::vector<std::string> restore);
+  // Behind a loss, which is thrown again where it cannot be helped: workers are back where they
+  // stood, and have all that they did since before them.
+  void recover(const Error& loss);
+
+  int64_t restarts() const { return restarts_; }
+  int64_t repeated() const { return repeated_; }  // tasks
+
+ private:
+  bool may_commit(int64_t round) const;
+  void take_commit(size_t worker, const std::string& answer);
+  void end_commit();
+  int64_t first_missing() const;
+  void expect_another_end(const Error& loss);
+  void restore();
+
+  struct Commit {
+    int64_t round = 0;
+    size_t missing = 0;
+    runtime::Clock::time_point begin;  // when the last task before it was answered
+    std::vector<PlacedPart> parts;
+  };
+
+  runtime::Crew& crew_;
+  const RestartOptions options_;
+  bool commits_ = false;
+  std::vector<TaskLog> logs_;           // by worker
+  std::optional<Commit> commit_;        // under way
+  int files_ = 0;                       // those that the next one is written to
+  runtime::Clock::time_point next_at_;  // when it is time for that
+  int64_t stood_ = 0;                   // the round before which they begin again
+  std::vector<std::string> restore_;    // by which; none: as they start
+  bool repeats_ = false;
+  int64_t restarts_ = 0;
+  int64_t repeated_ = 0;
+  int64_t lost_at_ = -1;             // the first round that was not done at the last loss
+  int losses_there_ = 0;             // in a row
+  std::optional<Error> first_loss_;  // of those
+};
+
+}  // namespace kerf::schedmp
