@@ -190,8 +190,8 @@ void LiveCrew::wire() {
 }
 
 // The fence between epochs is that nothing of the last one is left: its workers are gone, or are
-// new processes under their old numbers, and its token is unknown to the next. Who connects finds the
-// same address.
+// new processes under their old numbers, and its token is unknown to the next. Who connects finds
+// the same address.
 void LiveCrew::end_epoch() {
   for (const Member& member : roster_->members()) {
     if (member.process || member.state == State::kAbsent) continue;
