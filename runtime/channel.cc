@@ -30,12 +30,22 @@ std::vector<std::string> words_of(const std::string& address) {
   return words;
 }
 
-void check_word(const std::string& address) {
+// Empty: it may be one of an endpoint on `host`.
+std::string objection_to(const std::string& word, const std::string& host) {
   try {
-    check_local_address(address);
+    check_address(word);
   } catch (const Error& error) {
-    throw Error(ErrorCode::kProtocol, error.message());
+    return "is no address";
   }
+  const auto parts = split_tcp(word);
+  if (!parts) return {};
+  const auto there = HostAddress::parse(parts->host);
+  if (!there) return "names a host where a number is due";
+  const auto from = HostAddress::parse(host);
+  if (!from || from->is_loopback())
+    return there->is_loopback() ? "" : "lies beyond this host, where its worker is";
+  if (there == from) return {};
+  return kerf::format("is not on {}, where its worker speaks from", host);
 }
 
 std::string names_of(const std::vector<TransportKind>& kinds) {
@@ -85,7 +95,8 @@ std::vector<TransportKind> by_host_memory(std::vector<TransportKind> kinds) {
   return kinds;
 }
 
-void check_endpoint_address(const std::vector<TransportKind>& kinds, const std::string& address) {
+void check_endpoint_address(const std::vector<TransportKind>& kinds, const std::string& address,
+                            const std::string& host) {
   const auto refuse = [&](const std::string& why) {
     throw Error(ErrorCode::kProtocol, kerf::format("'{}' {}", address.substr(0, 100), why));
   };
@@ -97,7 +108,8 @@ void check_endpoint_address(const std::vector<TransportKind>& kinds, const std::
         schemes, [&](std::string_view each) { return word.starts_with(each); });
     if (scheme == schemes.end() || word.ends_with(":*"))
       refuse(kerf::format("is not an address of an endpoint over {}", names_of(kinds)));
-    if (*scheme != kInprocScheme) check_word(word);
+    const std::string why = *scheme == kInprocScheme ? "" : objection_to(word, host);
+    if (!why.empty()) refuse(why);
     schemes.erase(scheme);
   }
   if (!schemes.empty())
@@ -122,7 +134,8 @@ ChannelCounters& ChannelCounters::operator+=(const ChannelCounters& more) {
 
 std::unique_ptr<Endpoint> make_endpoint(const std::vector<TransportKind>& kinds,
                                         const std::string& label, std::shared_ptr<Device> device,
-                                        const std::shared_ptr<InprocHub>& hub) {
+                                        const std::shared_ptr<InprocHub>& hub,
+                                        const std::string& host) {
   KERF_CHECK(!kinds.empty(), "{} needs a transport", label);
   if (std::ranges::count(kinds, TransportKind::kInproc) > 0) {
     KERF_CHECK(kinds.size() == 1, "{}: threads reach threads alone", label);
@@ -136,13 +149,14 @@ std::unique_ptr<Endpoint> make_endpoint(const std::vector<TransportKind>& kinds,
                    : kind == TransportKind::kCuda ? make_device_slots(device)
                                                   : make_own_slots();
   }
-  return make_link_endpoint(label, std::move(device), std::move(stores));
+  return make_link_endpoint(label, std::move(device), std::move(stores), host);
 }
 
 std::unique_ptr<Endpoint> make_endpoint(TransportKind kind, const std::string& label,
                                         std::shared_ptr<Device> device,
-                                        const std::shared_ptr<InprocHub>& hub) {
-  return make_endpoint(std::vector{kind}, label, std::move(device), hub);
+                                        const std::shared_ptr<InprocHub>& hub,
+                                        const std::string& host) {
+  return make_endpoint(std::vector{kind}, label, std::move(device), hub, host);
 }
 
 }  // namespace kerf::runtime

@@ -40,6 +40,7 @@
 #include <vector>
 
 #include "runtime/device.h"
+#include "runtime/host_address.h"
 #include "runtime/time.h"
 
 namespace kerf::runtime {
@@ -182,8 +183,9 @@ class Endpoint {
 };
 
 // Throws Error{kProtocol} unless `address`, which comes from outside, is one that an endpoint of
-// these transports may have on this host.
-void check_endpoint_address(const std::vector<TransportKind>& kinds, const std::string& address);
+// these transports may have on `host`, a number; empty, or loopback: on this one.
+void check_endpoint_address(const std::vector<TransportKind>& kinds, const std::string& address,
+                            const std::string& host = {});
 // The word of an endpoint's address that leads there over `kind`. Throws Error{kProtocol} where
 // there is none.
 std::string address_over(TransportKind kind, const std::string& address);
@@ -195,13 +197,16 @@ std::shared_ptr<InprocHub> make_inproc_hub();
 
 // An endpoint whose wiring gives each peer one of `kinds`; kInproc is alone. `label` shows up in
 // errors ("worker 2"). Streams given to the channels are of `device`. `hub` is needed by kInproc
-// and ignored by the others, which bind their address here, so it can be told to peers at once.
-// Throws Error{kProtocol} for a kind that is none.
+// and ignored by the others, which bind their address here, so it can be told to peers at once:
+// over tcp on `host`, a number; one on loopback reaches no peer beyond it. Throws Error{kProtocol}
+// for a kind that is none.
 std::unique_ptr<Endpoint> make_endpoint(const std::vector<TransportKind>& kinds,
                                         const std::string& label, std::shared_ptr<Device> device,
-                                        const std::shared_ptr<InprocHub>& hub = nullptr);
+                                        const std::shared_ptr<InprocHub>& hub = nullptr,
+                                        const std::string& host = kLoopbackHost);
 std::unique_ptr<Endpoint> make_endpoint(TransportKind kind, const std::string& label,
                                         std::shared_ptr<Device> device,
-                                        const std::shared_ptr<InprocHub>& hub = nullptr);
+                                        const std::shared_ptr<InprocHub>& hub = nullptr,
+                                        const std::string& host = kLoopbackHost);
 
 }  // namespace kerf::runtime

@@ -7,37 +7,29 @@
 #include <cerrno>
 
 #include "runtime/error.h"
+#include "runtime/host_address.h"
 
 namespace kerf::runtime {
 namespace {
 
-bool is_port(const std::string& text) {
-  if (text == "*") return true;
-  if (text.empty() || text.size() > 5 ||
-      !std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; }))
-    return false;
-  const int port = std::stoi(text);
-  return port > 0 && port <= 65535;
+[[noreturn]] void refuse(const std::string& address, const std::string& why) {
+  throw Error(ErrorCode::kUsage, kerf::format("address '{}' {}", address, why));
 }
 
-// 127.a.b.c with each part a number up to 255, and nothing else that merely begins with "127.".
-bool is_loopback(const std::string& host) {
-  if (host == "localhost" || host == "[::1]") return true;
-  if (!host.starts_with("127.")) return false;
-  int parts = 0;
-  std::string part;
-  for (const char c : host + ".") {
-    if (c == '.') {
-      if (part.empty() || part.size() > 3 || std::stoi(part) > 255) return false;
-      ++parts;
-      part.clear();
-    } else if (std::isdigit(static_cast<unsigned char>(c)) != 0) {
-      part += c;
-    } else {
-      return false;
-    }
-  }
-  return parts == 4;
+// Whether it is a name's letters or a number. What looks like a number but is none (127.1) means
+// different things to different libraries.
+bool is_host(const std::string& host) {
+  if (HostAddress::parse(host)) return host.starts_with('[') || host.find(':') == std::string::npos;
+  const auto is_of_names = [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_';
+  };
+  const auto is_of_numbers = [](unsigned char c) { return std::isdigit(c) != 0 || c == '.'; };
+  return std::ranges::all_of(host, is_of_names) && !std::ranges::all_of(host, is_of_numbers);
+}
+
+bool is_every_interface(const std::string& host) {
+  const auto number = HostAddress::parse(host);
+  return host == "*" || (number && number->is_any());
 }
 
 }  // namespace
@@ -49,23 +41,37 @@ void check_size(const ControlMessage& message) {
              message.payload.size(), largest_of(message.type));
 }
 
-void check_local_address(const std::string& address) {
-  const auto refuse = [&](const std::string& why) {
-    throw Error(ErrorCode::kUsage, kerf::format("address '{}' {}", address, why));
-  };
+bool is_local_address(const std::string& address) {
+  const auto parts = split_tcp(address);
+  return !parts || is_loopback_host(parts->host);
+}
+
+void check_address(const std::string& address) {
   if (address.starts_with("ipc://@")) {
-    if (address.size() == 7 || address.size() > 100) refuse("needs a name of 1 to 93 characters");
+    if (address.size() == 7 || address.size() > 100)
+      refuse(address, "needs a name of 1 to 93 characters");
     return;
   }
   if (!address.starts_with("tcp://"))
-    refuse("is not of the form tcp://127.0.0.1:PORT or ipc://@NAME");
-  const size_t colon = address.rfind(':');
-  if (colon < 6 || !is_port(address.substr(colon + 1)))
-    refuse("has no port: write tcp://127.0.0.1:PORT with PORT from 1 to 65535, or *");
-  if (!is_loopback(address.substr(6, colon - 6)))
-    refuse(
-        "lies beyond this host: only loopback addresses are allowed until workers authenticate; "
-        "use tcp://127.0.0.1:PORT");
+    refuse(address, "is not of the form tcp://HOST:PORT or ipc://@NAME");
+  const auto parts = split_tcp(address);
+  if (!parts) refuse(address, "has no port: write tcp://HOST:PORT with PORT from 1 to 65535, or *");
+  if (is_every_interface(parts->host))
+    refuse(address, "means every interface of this host: name the one that workers come by");
+  if (!is_host(parts->host)) refuse(address, "has no name or number of a host before its port");
+}
+
+void check_local_address(const std::string& address) {
+  check_address(address);
+  if (!is_local_address(address)) refuse(address, "lies beyond this host");
+}
+
+void check_control_address(const std::string& address, bool has_keys) {
+  check_address(address);
+  if (!has_keys && !is_local_address(address))
+    refuse(address,
+           "lies beyond this host, where workers need keys: make them with `kerf keys make DIR`, "
+           "and give --keys DIR to the run and to each worker");
 }
 
 uint64_t random_bits() {

@@ -24,6 +24,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -70,12 +71,14 @@ struct ControlCounters {
   int64_t received = 0;
   int64_t resent = 0;
   int64_t dropped = 0;
+  int64_t refused = 0;  // connections without a key of the run
 
   ControlCounters& operator+=(const ControlCounters& more) {
     sent += more.sent;
     received += more.received;
     resent += more.resent;
     dropped += more.dropped;
+    refused += more.refused;
     return *this;
   }
 };
@@ -87,6 +90,7 @@ class ControlServer {
     int peer = 0;
     ControlMessage message;
     bool disconnected = false;  // the peer's connection broke; no message; it may come back
+    std::string host = {};      // that its connection comes from, a number; empty: this one
   };
 
   virtual ~ControlServer() = default;
@@ -116,17 +120,36 @@ class ControlClient {
   virtual ControlCounters counters() const = 0;
 };
 
-// "tcp://127.0.0.1:5555", "tcp://127.0.0.1:*" or "ipc://@name" (an abstract socket: no file is left
-// behind). Throws Error{kUnavailable} for an address in use, Error{kUsage} for a malformed one or
-// one beyond loopback. Workers that are threads use inproc/inproc_control.h.
-// Beyond `peers_at_most` at a time, registrations are dropped.
+// Whom a server lets in.
+struct Admission {
+  // A folder of keys (keys.h): who has none of them gets no connection. Empty: whoever is of this
+  // host, and over ipc this user.
+  std::string keys = {};
+  // Told why connections were refused, each reason at most once a second, by a thread of the
+  // server's own; may be empty.
+  std::function<void(const std::string&)> notice = {};
+};
+
+// "tcp://10.0.0.1:5555", "tcp://127.0.0.1:*" or "ipc://@name" (an abstract socket: no file is left
+// behind). Throws Error{kUnavailable} for an address in use, Error{kUsage} for a malformed one, one
+// beyond this host without keys, and keys that cannot be read. Workers that are threads use
+// inproc/inproc_control.h. Beyond `peers_at_most` at a time, registrations are dropped.
 inline constexpr int kStrangersAtMost = 1024;  // that registered and were not forgotten yet
 std::unique_ptr<ControlServer> make_control_server(const std::string& address,
-                                                   int peers_at_most = kStrangersAtMost);
-// Connects in the background and again after every break, for as long as it lives.
-std::unique_ptr<ControlClient> make_control_client(const std::string& address);
-// Throws Error{kUsage}: only loopback and local addresses are allowed until workers authenticate.
+                                                   int peers_at_most = kStrangersAtMost,
+                                                   const Admission& admission = {});
+// Connects in the background and again after every break, for as long as it lives. `keys`: a folder
+// of keys, as at the server.
+std::unique_ptr<ControlClient> make_control_client(const std::string& address,
+                                                   const std::string& keys = {});
+// These throw Error{kUsage}: for what is no address,
+void check_address(const std::string& address);
+// for one beyond this host,
 void check_local_address(const std::string& address);
+// and for one beyond it whose run has no keys.
+void check_control_address(const std::string& address, bool has_keys);
+// Of an address that is one.
+bool is_local_address(const std::string& address);
 // "ipc://@kerf-" and 128 random bits: known before anything is bound, and not to be guessed.
 std::string random_local_address();
 // Unguessable; from the kernel.

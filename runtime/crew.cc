@@ -57,7 +57,8 @@ void LiveCrew::begin_epoch() {
   else if (options_.listen.empty())
     start_processes(members);
   else if (!server_)
-    server_ = make_control_server(options_.listen, options_.workers + kStrangersAtMost);
+    server_ = make_control_server(options_.listen, options_.workers + kStrangersAtMost,
+                                  options_.admission);
   server_->watch(interrupt_->descriptor());
   const std::lock_guard lock(mutex_);
   roster_.emplace(options_, *server_, std::move(members));

@@ -38,6 +38,7 @@ struct CrewOptions {
   int threads = 1;                          // per worker
   std::vector<std::string> devices{"cpu"};  // local worker i takes i modulo their number
   std::string listen;                       // empty: start local workers
+  Admission admission;                      // of those that connect
   std::vector<std::string> worker_command;  // program and first arguments of a local worker
   Identity identity;
   HandlerFactory handlers;                           // for inproc workers, which are threads

@@ -33,14 +33,15 @@ void Roster::handle(const ControlServer::Incoming& incoming) {
   member.heard = Clock::now();
   member.broken_at.reset();
   try {
-    handle_message(member, incoming.message);
+    handle_message(member, incoming);
   } catch (const Error& error) {
     member.failure = Error(ErrorCode::kProtocol, error.message());
   }
   if (member.failure && !member.failed_at) member.failed_at = member.heard;
 }
 
-void Roster::handle_message(Member& member, const ControlMessage& message) {
+void Roster::handle_message(Member& member, const ControlServer::Incoming& incoming) {
+  const ControlMessage& message = incoming.message;
   switch (message.type) {
     case ControlType::kResults:
       return take_results(member, message.payload);
@@ -49,7 +50,7 @@ void Roster::handle_message(Member& member, const ControlMessage& message) {
     case ControlType::kAddress:
       if (member.state != State::kJoined)
         throw Error(ErrorCode::kProtocol, "it told its address again");
-      return take_addresses(member, message.payload);
+      return take_addresses(member, incoming);
     case ControlType::kReady:
       if (member.state == State::kStarted) member.state = State::kReady;
       return;
@@ -69,10 +70,12 @@ void Roster::handle_message(Member& member, const ControlMessage& message) {
   }
 }
 
-void Roster::take_addresses(Member& member, const std::string& payload) {
-  member.addresses = decode<Addresses>(payload);
-  check_endpoint_address(member.transports, member.addresses.channels);
-  check_endpoint_address(by_host_memory(member.transports), member.addresses.service);
+// Its peers are sent there: to no other host than the one that it speaks from.
+void Roster::take_addresses(Member& member, const ControlServer::Incoming& incoming) {
+  member.addresses = decode<Addresses>(incoming.message.payload);
+  check_endpoint_address(member.transports, member.addresses.channels, incoming.host);
+  check_endpoint_address(by_host_memory(member.transports), member.addresses.service,
+                         incoming.host);
   member.state = State::kAddressed;
 }
 

@@ -35,9 +35,9 @@ class Roster {
   int joined() const;
 
  private:
-  void handle_message(Member& member, const ControlMessage& message);
+  void handle_message(Member& member, const ControlServer::Incoming& incoming);
   void take_report(Member& member, const std::string& payload);
-  void take_addresses(Member& member, const std::string& payload);
+  void take_addresses(Member& member, const ControlServer::Incoming& incoming);
   void take_results(Member& member, const std::string& payload);
   void take_farewell(Member& member, const std::string& payload);
   void admit(int peer, const std::string& payload);

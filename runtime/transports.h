@@ -4,7 +4,7 @@
 //   inproc/  threads of one process: a mutex and condition variables, slots that both sides see; no
 //            sockets
 //   link/    processes: packets over plain connections of sockets/, ipc (abstract sockets, nothing
-//            in the file system) or tcp (loopback, any port), whichever the transports of its
+//            in the file system) or tcp (of one host, any port), whichever the transports of its
 //            stores need. Where slots lie is for each peer its transport's store to say:
 //              own slots     ipc, tcp: payload travels in chunks, sent from its slot without a copy
 //              shm slots     of one host: written and read in place
@@ -28,7 +28,8 @@ std::unique_ptr<Endpoint> make_inproc_endpoint(const std::string& label,
                                                std::shared_ptr<Device> device,
                                                const std::shared_ptr<InprocHub>& hub);
 std::unique_ptr<Endpoint> make_link_endpoint(const std::string& label,
-                                             std::shared_ptr<Device> device, SlotStores stores);
+                                             std::shared_ptr<Device> device, SlotStores stores,
+                                             const std::string& host);
 
 std::shared_ptr<SlotStore> make_own_slots();
 // Of an endpoint with this device.

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "runtime/control_thread.h"
+#include "runtime/host_address.h"
 #include "runtime/messages.h"
 #include "runtime/resident_memory.h"
 #include "runtime/wire.h"
@@ -65,9 +66,10 @@ class Server {
     activity_.doing("opening device");
     const std::shared_ptr<Device> device = options_.make_device(options_.device);
     const std::string label = kerf::format("worker {}", welcome.worker);
-    const auto endpoint = make_endpoint(welcome.transports, label, device, options_.hub);
+    const std::string host = host_towards(options_.scheduler);
+    const auto endpoint = make_endpoint(welcome.transports, label, device, options_.hub, host);
     const auto service = make_endpoint(by_host_memory(welcome.transports), label,
-                                       runtime::make_device("cpu"), options_.hub);
+                                       runtime::make_device("cpu"), options_.hub, host);
     const Guard guard(control_, {endpoint.get(), service.get()});
     activity_.doing("");
     control_.send(

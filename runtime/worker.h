@@ -80,6 +80,7 @@ struct Identity {
 
 struct WorkerOptions {
   std::string scheduler;  // its control address, for messages
+  std::string keys = {};  // to reach it: a folder (keys.h); empty: none are needed
   int index = -1;         // the wish to be worker `index`; -1: any
   std::string device = "cpu";
   DeviceFactory make_device = runtime::make_device;

@@ -34,15 +34,17 @@ runtime::WorkerOptions parse_flags(int argc, char** argv) {
   runtime::WorkerOptions options;
   for (int i = 2; i < argc; i += 2) {
     const std::string flag = argv[i];
-    if (flag != "--connect" && flag != "--index" && flag != "--device")
+    if (flag != "--connect" && flag != "--keys" && flag != "--index" && flag != "--device")
       throw Error(ErrorCode::kUsage,
-                  kerf::format("a worker takes --connect ADDRESS, --index N and --device NAME, "
-                               "not '{}'",
+                  kerf::format("a worker takes --connect ADDRESS, --keys DIR, --index N and "
+                               "--device NAME, not '{}'",
                                flag));
     if (i + 1 >= argc) throw Error(ErrorCode::kUsage, kerf::format("{} needs a value", flag));
     const std::string value = argv[i + 1];
     if (flag == "--connect")
       options.scheduler = value;
+    else if (flag == "--keys")
+      options.keys = value;
     else if (flag == "--index")
       options.index = parse_index(value);
     else
@@ -74,7 +76,7 @@ int serve(const runtime::WorkerOptions& options, const ProgramFactories& program
     full.give_up = [](const Error& error, bool known) {
       std::_Exit(known ? exit_code(error.code()) : report(error));
     };
-    const auto control = runtime::make_control_client(options.scheduler);
+    const auto control = runtime::make_control_client(options.scheduler, options.keys);
     const auto told = runtime::run_worker(full, *control, handlers_of(programs));
     return told ? exit_code(told->code()) : 0;
   } catch (const Error& error) {

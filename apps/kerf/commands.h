@@ -24,6 +24,7 @@ void add_schedule_command(CLI::App& app, Chosen& chosen);
 void add_bench_command(CLI::App& app, Chosen& chosen);
 void add_devices_command(CLI::App& app, Chosen& chosen);
 void add_data_command(CLI::App& app, Chosen& chosen);
+void add_keys_command(CLI::App& app, Chosen& chosen);
 void add_models_command(CLI::App& app, Chosen& chosen);
 
 }  // namespace kerf::apps

@@ -23,6 +23,6 @@ int main(int argc, char** argv) {
                     add_logistic_command, add_svm_command,     add_predict_command,
                     add_mf_command,       add_run_command,     add_report_command,
                     add_schedule_command, add_bench_command,   add_devices_command,
-                    add_data_command,     add_models_command},
+                    add_data_command,     add_models_command,  add_keys_command},
        .programs = program_factories()});
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "apps/main/answer.h"
 #include "apps/main/device_list.h"
 #include "apps/main/flag_values.h"
 #include "partitioner/request.h"
@@ -32,7 +33,11 @@ runtime::CrewOptions crew_options(const CrewFlags& flags, const CrewNeeds& needs
   if (flags.transport) options.transport = runtime::parse_transport(*flags.transport);
   options.threads = flags.threads.value_or(1);
   options.devices = device_list(flags.device.value_or(kDefaultDevice));
+  require(flags.keys.empty() || !flags.listen.empty(), "--keys",
+          "workers that the run starts itself need none; give --listen as well");
   options.listen = flags.listen;
+  options.admission.keys = flags.keys;
+  options.admission.notice = [](const std::string& note) { tell_notes({note}); };
   options.worker_command = {runtime::program_path(), "worker"};
   options.identity = schedmp::identity();
   options.handlers = schedmp::handlers_of(needs.programs);
@@ -73,9 +78,15 @@ void add_crew_flags(CLI::App& command, CrewFlags& flags) {
       ->type_name("DEVICE[,...]");
   command
       .add_option("--listen", flags.listen,
-                  format("Wait here for `{} worker --connect` instead of starting local workers",
+                  format("Wait here for `{} worker --connect` instead of starting local workers; "
+                         "beyond this host workers need --keys",
                          runtime::program_name()))
-      ->type_name("tcp://127.0.0.1:PORT");
+      ->type_name("tcp://HOST:PORT");
+  command
+      .add_option("--keys", flags.keys,
+                  "With --listen: let in only workers that have keys of this folder, which "
+                  "`kerf keys make` makes, and encrypt what is said to them")
+      ->type_name("DIR");
   command.add_flag("--no-restart", flags.no_restart,
                    "End the run when a worker is lost (default: all workers begin again from what "
                    "they held a moment before, and the results have the same bits)");
@@ -106,8 +117,8 @@ std::unique_ptr<runtime::Crew> assemble_crew(const CrewFlags& flags, const CrewN
   const auto tell = [&](int here, const std::string& address) {
     if (flags.listen.empty()) return;
     if (here == 0)
-      fmt::print(stderr, "listening; start {} times: {} worker --connect {}\n", needs.workers,
-                 runtime::program_name(), address);
+      fmt::print(stderr, "listening; start {} times: {} worker --connect {}{}\n", needs.workers,
+                 runtime::program_name(), address, flags.keys.empty() ? "" : " --keys DIR");
     else
       fmt::print(stderr, "{} of {} workers are here\n", here, needs.workers);
   };

@@ -2,14 +2,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <fstream>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <sstream>
 #include <stop_token>
 #include <thread>
@@ -18,6 +16,7 @@
 #include "apps/main/device_list.h"
 #include "apps/main/flag_values.h"
 #include "apps/report/terminal.h"
+#include "runtime/host_address.h"
 #include "runtime/process.h"
 #include "schedmp/scheduler.h"
 
@@ -49,22 +48,12 @@ bool somebody_listens(int port) {
   return !seen;
 }
 
-// Empty where the address is no tcp://HOST:PORT, which is told elsewhere.
-std::optional<int> port_of(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  if (!address.starts_with("tcp://") || colon == std::string::npos) return std::nullopt;
-  int port = 0;
-  const char* const end = address.data() + address.size();
-  const auto [next, fault] = std::from_chars(address.data() + colon + 1, end, port);
-  if (fault != std::errc() || next != end || port < 1 || port > 65535) return std::nullopt;
-  return port;
-}
-
-// Tells a person, once, that the worker waits: for a scheduler that is not there yet.
+// Tells a person, once, that the worker waits: for a scheduler of this host that is not there yet.
 std::jthread tell_if_alone(const std::string& address) {
-  const auto port = port_of(address);
-  if (!port || ::isatty(STDERR_FILENO) != 1) return {};
-  return std::jthread([address, port = *port](const std::stop_token& stop) {
+  const auto place = runtime::split_tcp(address);
+  if (!place || !runtime::is_loopback_host(place->host) || place->port == "*") return {};
+  if (::isatty(STDERR_FILENO) != 1) return {};
+  return std::jthread([address, port = std::stoi(place->port)](const std::stop_token& stop) {
     std::mutex mutex;
     std::unique_lock lock(mutex);
     std::condition_variable_any sleep;
@@ -105,8 +94,13 @@ void add_worker_command(CLI::App& app, Chosen& chosen) {
   state->process = &chosen;
   command
       ->add_option("--connect", state->options.scheduler,
-                   "The scheduler's address, tcp://127.0.0.1:PORT")
+                   "The scheduler's address, tcp://HOST:PORT")
       ->type_name("ADDRESS");
+  command
+      ->add_option("--keys", state->options.keys,
+                   "A folder with worker.secret and scheduler.public of the run's keys; needed "
+                   "where the scheduler is on another host")
+      ->type_name("DIR");
   command
       ->add_option(
           "--device", state->options.device,
@@ -119,15 +113,16 @@ void add_worker_command(CLI::App& app, Chosen& chosen) {
       ->check(whole_number<int>())
       ->type_name("N");
   const std::string name = runtime::program_name();
-  command->footer(
-      format("A run without --listen starts its own workers; this command is for starting them by "
-             "hand,\nfor another device each, or under a debugger. Only local addresses are "
-             "accepted.\n\n"
-             "Examples:\n"
-             "  {0} COMMAND --workers 2 --listen tcp://127.0.0.1:5555 &\n"
-             "  {0} worker --connect tcp://127.0.0.1:5555 &\n"
-             "  {0} worker --connect tcp://127.0.0.1:5555 --index 1",
-             name));
+  command->footer(format(
+      "A run without --listen starts its own workers; this command is for starting them by "
+      "hand,\non other hosts, for another device each, or under a debugger. Beyond this host "
+      "the run and\nits workers need keys: docs/howto/run-on-many-hosts.md.\n\n"
+      "Examples:\n"
+      "  {0} COMMAND --workers 2 --listen tcp://127.0.0.1:5555 &\n"
+      "  {0} worker --connect tcp://127.0.0.1:5555 &\n"
+      "  {0} worker --connect tcp://127.0.0.1:5555 --index 1\n"
+      "  {0} worker --connect tcp://10.0.0.1:5555 --keys keys",
+      name));
   run_when_chosen(*command, chosen, state);
 }
 

@@ -249,11 +249,12 @@ size_t LinkEndpoint::slot_bytes() const {
 }
 
 std::unique_ptr<Endpoint> make_link_endpoint(const std::string& label,
-                                             std::shared_ptr<Device> device, SlotStores stores) {
+                                             std::shared_ptr<Device> device, SlotStores stores,
+                                             const std::string& host) {
   std::set<std::string> schemes;
   for (const auto& [kind, store] : stores)
     schemes.insert(kind == TransportKind::kTcp ? "tcp" : "ipc");
-  auto socket = make_packet_socket(label, {schemes.begin(), schemes.end()});
+  auto socket = make_packet_socket(label, {schemes.begin(), schemes.end()}, host);
   return std::make_unique<LinkEndpoint>(std::move(socket), std::move(device), std::move(stores));
 }
 

@@ -25,7 +25,7 @@ namespace kerf::runtime {
 
 struct Packet {
   PacketHeader head;
-  std::string_view body;  // valid until the next receive(); of kData: where place() said
+  std::string_view body;    // valid until the next receive(); of kData: where place() said
 };
 
 // Knows where the bodies of kData packets are to lie.
@@ -50,8 +50,8 @@ class PacketSocket {
   virtual void identify(int32_t self, uint32_t epoch, uint64_t token) = 0;
   // Packets of this worker are taken, however they come; others are strangers'.
   virtual void expect(int32_t peer) = 0;
-  // And it is reached there. Throws Error{kUsage} that names the peer unless `address` is one of
-  // this host.
+  // And it is reached there. Throws Error{kUsage} that names the peer for what is no address, and
+  // for one beyond this host where our own is not.
   virtual void connect(int32_t peer, const std::string& address) = 0;
 
   // Fills in magic, version, epoch, from, token and checksums. Never waits: what a connection
@@ -91,9 +91,10 @@ class PacketSocket {
   virtual void drop() = 0;
 };
 
-// Binds an address of this host for each scheme ("ipc", "tcp"): address() has them in this order.
-// Each peer is reached by its address's scheme. Throws Error{kUnavailable} if it cannot.
+// Binds an address for each scheme ("ipc", "tcp": on `host`, a number): address() has them in this
+// order. Each peer is reached by its address's scheme. Throws Error{kUnavailable} if it cannot.
 std::unique_ptr<PacketSocket> make_packet_socket(const std::string& label,
-                                                 const std::vector<std::string>& schemes);
+                                                 const std::vector<std::string>& schemes,
+                                                 const std::string& host = kLoopbackHost);
 
 }  // namespace kerf::runtime

@@ -15,6 +15,7 @@
 #include "runtime/control.h"
 #include "runtime/epoll.h"
 #include "runtime/error.h"
+#include "runtime/host_address.h"
 #include "runtime/link/packet_identity.h"
 #include "runtime/link/packet_socket.h"
 #include "runtime/link/packet_wait.h"
@@ -38,7 +39,8 @@ constexpr int kStrangersAtMost = 64;
 
 class StreamPacketSocket final : public PacketSocket {
  public:
-  StreamPacketSocket(const std::string& label, const std::vector<std::string>& schemes);
+  StreamPacketSocket(const std::string& label, const std::vector<std::string>& schemes,
+                     const std::string& host);
   ~StreamPacketSocket() override;
 
   const std::string& label() const override { return label_; }
@@ -93,6 +95,7 @@ class StreamPacketSocket final : public PacketSocket {
   void write_all(Lock* lock);
 
   const std::string label_;
+  const std::string host_;  // over tcp we are there
   const Epoll epoll_;
   const TimerFd reconnects_;
   std::string address_;
@@ -108,15 +111,16 @@ class StreamPacketSocket final : public PacketSocket {
 };
 
 StreamPacketSocket::StreamPacketSocket(const std::string& label,
-                                       const std::vector<std::string>& schemes)
-    : label_(label) {
+                                       const std::vector<std::string>& schemes,
+                                       const std::string& host)
+    : label_(label), host_(host) {
   for (const std::string& scheme : schemes) listen(scheme);
   epoll_.add(reconnects_.descriptor(), kTellsOnce);
 }
 
 void StreamPacketSocket::listen(const std::string& scheme) {
   std::string address;
-  listeners_.push_back({scheme == "tcp" ? listen_tcp("127.0.0.1", address)
+  listeners_.push_back({scheme == "tcp" ? listen_tcp(host_, address)
                                         : listen_ipc(address = random_local_address())});
   Listener& made = listeners_.back();
   address_ += (address_.empty() ? "" : " ") + address;
@@ -134,7 +138,11 @@ StreamPacketSocket::~StreamPacketSocket() {
 
 void StreamPacketSocket::connect(int32_t peer, const std::string& address) {
   with_peer(label_, peer, "a connection to", [&] {
-    check_local_address(address);  // it came from the peer, by way of the scheduler
+    // It came from the peer, by way of the scheduler.
+    if (is_loopback_host(host_))
+      check_local_address(address);
+    else
+      check_address(address);
     expect(peer);
     OutgoingConnection& made = outgoing_.try_emplace(peer, address, epoll_).first->second;
     if (made.connect()) return;
@@ -329,9 +337,10 @@ std::optional<Packet> StreamPacketSocket::receive(PayloadPlaces& places, Lock& l
 }  // namespace
 
 std::unique_ptr<PacketSocket> make_packet_socket(const std::string& label,
-                                                 const std::vector<std::string>& schemes) {
+                                                 const std::vector<std::string>& schemes,
+                                                 const std::string& host) {
   KERF_CHECK(!schemes.empty(), "{} needs a scheme", label);
-  return std::make_unique<StreamPacketSocket>(label, schemes);
+  return std::make_unique<StreamPacketSocket>(label, schemes, host);
 }
 
 }  // namespace kerf::runtime

@@ -93,6 +93,11 @@ Error to_error(const zmq::error_t& error, const std::string& what) {
     case ENOCOMPATPROTO:
       return {ErrorCode::kUsage,
               kerf::format("{}: not an address such as tcp://127.0.0.1:5555 or ipc://@name", what)};
+    case ENODEV:
+    case EADDRNOTAVAIL:
+      return {
+          ErrorCode::kUnavailable,
+          kerf::format("{}: this host has no such address; `ip address` lists what it has", what)};
     case EMFILE:
       return {ErrorCode::kUnavailable,
               kerf::format("{}: too many open files; raise the limit with ulimit -n", what)};

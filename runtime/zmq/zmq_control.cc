@@ -10,7 +10,10 @@
 #include "runtime/control.h"
 #include "runtime/control_link.h"
 #include "runtime/event_fd.h"
+#include "runtime/host_address.h"
+#include "runtime/keys.h"
 #include "runtime/standstill.h"
+#include "runtime/zmq/gate.h"
 #include "runtime/zmq/socket.h"
 
 namespace kerf::runtime {
@@ -51,13 +54,23 @@ std::string_view text(const zmq::message_t& message) {
   return {static_cast<const char*>(message.data()), message.size()};
 }
 
+// Where its connection comes from, as ZeroMQ saw it; over ipc that is no host.
+std::string host_of(zmq::message_t& message) {
+  const char* const from = zmq_msg_gets(message.handle(), "Peer-Address");
+  const auto host = HostAddress::parse(from == nullptr ? "" : from);
+  return host ? host->text() : std::string();
+}
+
 class ZmqControlServer final : public ControlServer {
  public:
-  ZmqControlServer(const std::string& address, int peers_at_most)
+  ZmqControlServer(const std::string& address, int peers_at_most, const Admission& admission)
       : peers_at_most_(static_cast<size_t>(peers_at_most)),
         context_(make_zmq_context()),
         router_(control_socket(context_, zmq::socket_type::router, {})),
+        strangers_(admission.notice),
         waited_({event_.descriptor()}) {
+    if (!admission.keys.empty())
+      gate_.emplace(context_, router_, read_scheduler_keys(admission.keys), admission.notice);
     address_ = bind_socket(router_, address);
   }
 
@@ -114,6 +127,7 @@ class ZmqControlServer final : public ControlServer {
   ControlCounters counters() const override {
     ControlCounters sum = forgotten_;
     for (const auto& [number, peer] : peers_) add(sum, peer.link.counters());
+    if (gate_) sum.refused = gate_->refused();
     return sum;
   }
 
@@ -157,6 +171,7 @@ class ZmqControlServer final : public ControlServer {
     const int number = find_or_admit(id.to_string(), *frame);
     if (number < 0) {
       ++forgotten_.dropped;
+      if (gate_) strangers_.add(Refusal::kNoWorkerOfThisRun, host_of(body));
       return {};
     }
     Peer& peer = peers_.at(number);
@@ -164,7 +179,7 @@ class ZmqControlServer final : public ControlServer {
     auto message = peer.link.receive(*frame);
     tick_at_ = std::min(tick_at_, peer.link.next_tick());
     if (!message) return {};
-    return Incoming{.peer = number, .message = std::move(*message), .disconnected = false};
+    return Incoming{.peer = number, .message = std::move(*message), .host = host_of(body)};
   }
 
   void drop_rest(bool more) {
@@ -215,7 +230,9 @@ class ZmqControlServer final : public ControlServer {
 
   const size_t peers_at_most_;
   zmq::context_t context_;
+  std::optional<Gate> gate_;  // of a run with keys; outlives what it guards
   zmq::socket_t router_;
+  RefusalLog strangers_;
   EventFd event_;
   std::vector<int> waited_;  // the event, then what is watched
   std::string address_;
@@ -230,7 +247,7 @@ class ZmqControlServer final : public ControlServer {
 
 class ZmqControlClient final : public ControlClient {
  public:
-  explicit ZmqControlClient(const std::string& address)
+  ZmqControlClient(const std::string& address, const std::string& keys)
       : address_(address),
         context_(make_zmq_context()),
         dealer_(control_socket(context_, zmq::socket_type::dealer,
@@ -238,6 +255,7 @@ class ZmqControlClient final : public ControlClient {
         link_([this](const std::string& frame) { send_now(dealer_, frame); }) {
     // A worker is often up before its scheduler listens.
     dealer_.set(zmq::sockopt::reconnect_ivl, kControlReconnectMs);
+    if (!keys.empty()) show_keys(dealer_, read_worker_keys(keys));
     connect_socket(dealer_, address);
   }
 
@@ -313,14 +331,16 @@ class ZmqControlClient final : public ControlClient {
 
 }  // namespace
 
-std::unique_ptr<ControlServer> make_control_server(const std::string& address, int peers_at_most) {
-  check_local_address(address);
-  return std::make_unique<ZmqControlServer>(address, peers_at_most);
+std::unique_ptr<ControlServer> make_control_server(const std::string& address, int peers_at_most,
+                                                   const Admission& admission) {
+  check_control_address(address, !admission.keys.empty());
+  return std::make_unique<ZmqControlServer>(address, peers_at_most, admission);
 }
 
-std::unique_ptr<ControlClient> make_control_client(const std::string& address) {
-  check_local_address(address);
-  return std::make_unique<ZmqControlClient>(address);
+std::unique_ptr<ControlClient> make_control_client(const std::string& address,
+                                                   const std::string& keys) {
+  check_control_address(address, !keys.empty());
+  return std::make_unique<ZmqControlClient>(address, keys);
 }
 
 }  // namespace kerf::runtime

@@ -47,6 +47,32 @@ TEST(EndpointAddress, BeyondThisHostOrOfAnotherTransportIsRefused) {
   }
 }
 
+// A worker is reached where it speaks from, so that it cannot send its peers to a third host.
+TEST(EndpointAddress, IsOfTheHostThatItsWorkerSpeaksFrom) {
+  const Kinds kinds{TransportKind::kShm, TransportKind::kTcp};
+  const auto refused = [&](const std::string& address, const std::string& host) {
+    const auto error = error_of([&] { check_endpoint_address(kinds, address, host); });
+    return error && error->code() == ErrorCode::kProtocol;
+  };
+  EXPECT_FALSE(refused("ipc://@kerf-0123 tcp://10.0.0.2:5555", "10.0.0.2"));
+  EXPECT_FALSE(refused("ipc://@kerf-0123 tcp://[fd00:0::2]:5555", "[fd00::2]"));
+  EXPECT_FALSE(refused("ipc://@kerf-0123 tcp://127.0.0.1:5555", "127.0.0.2"));
+  EXPECT_FALSE(refused("ipc://@kerf-0123 tcp://[::1]:5555", "[::1]"));
+  for (const auto& [address, host] :
+       std::vector<std::pair<std::string, std::string>>{{"tcp://10.0.0.3:5555", "10.0.0.2"},
+                                                        {"tcp://127.0.0.1:5555", "10.0.0.2"},
+                                                        {"tcp://10.0.0.2:5555", "127.0.0.1"},
+                                                        {"tcp://10.0.0.2:5555", ""},
+                                                        {"tcp://[fd00::2]:5555", "10.0.0.2"},
+                                                        {"tcp://0.0.0.0:5555", "10.0.0.2"},
+                                                        {"tcp://localhost:5555", "10.0.0.2"},
+                                                        {"tcp://localhost:5555", "127.0.0.1"},
+                                                        {"tcp://host2:5555", "10.0.0.2"},
+                                                        {"tcp://10.0.0.2:*", "10.0.0.2"},
+                                                        {"tcp://10.0.0.2:99999", "10.0.0.2"}})
+    EXPECT_TRUE(refused("ipc://@kerf-0123 " + address, host)) << address << " of " << host;
+}
+
 TEST(EndpointAddress, HasAWordForEachWayThere) {
   const std::string both = "ipc://@kerf-0123 tcp://127.0.0.1:5555";
   EXPECT_EQ(address_over(TransportKind::kShm, both), "ipc://@kerf-0123");

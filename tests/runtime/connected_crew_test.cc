@@ -273,15 +273,29 @@ TEST(ConnectedCrew, AnAddressInUseIsAnErrorThatSaysSo) {
   EXPECT_THAT(error->message(), AllOf(HasSubstr(first->address()), HasSubstr("in use")));
 }
 
-TEST(ConnectedCrew, AddressesBeyondThisHostAreRefused) {
+bool takes(const std::string& address, bool has_keys) {
+  const auto error = tests::error_of([&] { check_control_address(address, has_keys); });
+  EXPECT_EQ(error.value_or(Error(ErrorCode::kUsage, "")).code(), ErrorCode::kUsage);
+  return !error;
+}
+
+TEST(ConnectedCrew, WhatIsNoAddressIsRefused) {
   for (const char* address :
-       {"tcp://0.0.0.0:5555", "tcp://*:5555", "tcp://192.168.0.1:5555", "tcp://127.0.0.1",
-        "tcp://127.0.0.1:99999", "tcp://127.0.0.1.example.org:80", "tcp://127.1:80", "udp://x",
-        "tcp://[::]:5555", "ipc:///tmp/file", "ipc://@", "", "127.0.0.1:5555"})
-    EXPECT_THROW(check_local_address(address), Error) << address;
+       {"tcp://0.0.0.0:5555", "tcp://*:5555", "tcp://[::]:5555", "tcp://127.0.0.1", "tcp://:5555",
+        "tcp://127.0.0.1:99999", "tcp://127.1:80", "tcp://::1:80", "tcp://a b:80", "udp://x",
+        "ipc:///tmp/file", "ipc://@", "", "127.0.0.1:5555"})
+    for (const bool has_keys : {false, true}) EXPECT_FALSE(takes(address, has_keys)) << address;
+}
+
+TEST(ConnectedCrew, BeyondThisHostAnAddressNeedsKeys) {
   for (const char* address : {"tcp://127.0.0.1:5555", "tcp://127.3.2.1:*", "tcp://localhost:80",
                               "tcp://[::1]:5555", "ipc://@kerf"})
-    EXPECT_NO_THROW(check_local_address(address)) << address;
+    for (const bool has_keys : {false, true}) EXPECT_TRUE(takes(address, has_keys)) << address;
+  for (const char* address : {"tcp://192.168.0.1:5555", "tcp://[fd00::1]:*", "tcp://host-1:80",
+                              "tcp://127.0.0.1.example.org:80"}) {
+    EXPECT_FALSE(takes(address, false)) << address;
+    EXPECT_TRUE(takes(address, true)) << address;
+  }
 }
 
 TEST(ConnectedCrew, AKilledWorkerIsNoticedByItsConnection) {

@@ -202,6 +202,7 @@ int run_test_worker(int argc, char** argv) {
   for (int i = 1; i + 1 < argc; ++i) {
     const std::string flag = argv[i];
     if (flag == "--connect") options.scheduler = argv[i + 1];
+    if (flag == "--keys") options.keys = argv[i + 1];
     if (flag == "--index") options.index = std::stoi(argv[i + 1]);
     if (flag == "--device") options.device = argv[i + 1];
     if (flag == "--host") options.reach = runtime::Reach{.host = argv[i + 1]};
@@ -214,7 +215,7 @@ int run_test_worker(int argc, char** argv) {
   options.again = [=] { runtime::begin_process_again(argc, argv); };
   runtime::set_process_title(argc, argv, "kerf worker");
   try {
-    const auto control = runtime::make_control_client(options.scheduler);
+    const auto control = runtime::make_control_client(options.scheduler, options.keys);
     const auto told = run_worker(options, *control, make_test_handler);
     return told ? exit_code(told->code()) : 0;
   } catch (const Error& error) {

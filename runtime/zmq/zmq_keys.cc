@@ -1,0 +1,159 @@
+// Keys by ZeroMQ's own functions (CurveZMQ, Z85).
+#include <sys/stat.h>
+#include <zmq.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <sstream>
+#include <system_error>
+
+#include "runtime/error.h"
+#include "runtime/file.h"
+#include "runtime/keys.h"
+#include "runtime/open_file.h"
+#include "runtime/regular_file.h"
+
+namespace kerf::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kKeyBytes = 32;
+constexpr size_t kKeyCharacters = 40;
+constexpr size_t kMaxKeyFile = kKeyCharacters + 2;     // and the end of a line
+constexpr size_t kMaxAllowedFile = size_t{256} << 10;  // some 6,000 keys
+constexpr mode_t kOthersAny = 077;
+constexpr mode_t kOthersWrite = 022;
+
+// Throws unless it is this user's (or the system's), no larger than `most`, and `forbidden` to all
+// others.
+std::string read_guarded(const fs::path& path, size_t most, mode_t forbidden) {
+  const RegularFile file(path);
+  const auto refuse = [&](const std::string& why) {
+    throw Error(ErrorCode::kUsage, why, path.string());
+  };
+  const struct stat& facts = file.facts();
+  if (facts.st_uid != ::geteuid() && facts.st_uid != 0)
+    refuse("it belongs to another user, who could put another key there");
+  if ((facts.st_mode & forbidden) != 0)
+    refuse(
+        kerf::format("its mode is {:04o}, so other users may {} it: chmod {} it, and make new keys "
+                     "if they had the chance",
+                     facts.st_mode & 07777, forbidden == kOthersAny ? "read or change" : "change",
+                     forbidden == kOthersAny ? "600" : "go-w"));
+  if (file.bytes() > most)
+    refuse(
+        kerf::format("it has {} bytes, more than the {} that keys may have", file.bytes(), most));
+  std::string text(file.bytes(), '\0');
+  file.read(0, std::as_writable_bytes(std::span(text)), ErrorCode::kUsage);
+  return text;
+}
+
+// The 32 bytes of a key; `where` is its file, and the line.
+std::string decode_key(const std::string& text, const std::string& where) {
+  std::array<uint8_t, kKeyBytes> bytes{};
+  if (text.size() != kKeyCharacters || text.find('\0') != std::string::npos ||
+      zmq_z85_decode(bytes.data(), text.c_str()) == nullptr)
+    throw Error(ErrorCode::kUsage, "it holds no key, which is 40 characters of Z85", where);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::string without_line_end(std::string line) {
+  if (line.ends_with('\n')) line.pop_back();
+  if (line.ends_with('\r')) line.pop_back();
+  return line;
+}
+
+std::string read_key(const fs::path& path, mode_t forbidden) {
+  std::string key = without_line_end(read_guarded(path, kMaxKeyFile, forbidden));
+  decode_key(key, path.string());
+  return key;
+}
+
+std::set<std::string> read_allowed(const fs::path& path) {
+  std::istringstream lines(read_guarded(path, kMaxAllowedFile, kOthersWrite));
+  std::set<std::string> allowed;
+  int number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    line = without_line_end(std::move(line));
+    if (line.empty()) continue;
+    allowed.insert(decode_key(line, kerf::format("{}:{}", path.string(), number)));
+  }
+  if (allowed.empty())
+    throw Error(ErrorCode::kUsage, "it names no key, so no worker may join", path.string());
+  return allowed;
+}
+
+[[noreturn]] void fail(const fs::path& path, const std::string& what) {
+  throw Error(ErrorCode::kUnavailable, kerf::format("{}: {}", what, std::strerror(errno)),
+              path.string());
+}
+
+void write_new(const fs::path& path, const std::string& key) {
+  const OpenFile file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  const std::string line = key + "\n";
+  if (file.number() < 0 ||
+      ::write(file.number(), line.data(), line.size()) != static_cast<ssize_t>(line.size()) ||
+      ::fsync(file.number()) != 0)
+    fail(path, "it cannot be written");
+}
+
+struct KeyPair {
+  std::string public_key;
+  std::string secret_key;
+};
+
+KeyPair make_pair() {
+  std::array<char, kKeyCharacters + 1> open{};
+  std::array<char, kKeyCharacters + 1> secret{};
+  if (zmq_curve_keypair(open.data(), secret.data()) != 0)
+    throw Error(ErrorCode::kUnavailable, "this host's ZeroMQ was built without CURVE");
+  return {open.data(), secret.data()};
+}
+
+std::string public_of(const std::string& secret_key) {
+  std::array<char, kKeyCharacters + 1> open{};
+  if (zmq_curve_public(open.data(), secret_key.c_str()) != 0)
+    throw Error(ErrorCode::kUnavailable, "this host's ZeroMQ was built without CURVE");
+  return open.data();
+}
+
+}  // namespace
+
+void make_keys(const fs::path& folder) {
+  const KeyPair scheduler = make_pair();
+  const KeyPair worker = make_pair();
+  if (::mkdir(folder.c_str(), 0700) != 0) {
+    if (errno == EEXIST)
+      throw Error(ErrorCode::kUsage,
+                  "it is there already, and keys are never overwritten: name another folder",
+                  folder.string());
+    fail(folder, "it cannot be made");
+  }
+  try {
+    write_new(folder / "scheduler.secret", scheduler.secret_key);
+    write_new(folder / "scheduler.public", scheduler.public_key);
+    write_new(folder / "worker.secret", worker.secret_key);
+    write_new(folder / "workers.allowed", worker.public_key);
+  } catch (const Error&) {
+    std::error_code ignored;
+    fs::remove_all(folder, ignored);
+    throw;
+  }
+}
+
+SchedulerKeys read_scheduler_keys(const fs::path& folder) {
+  return {.secret_key = read_key(folder / "scheduler.secret", kOthersAny),
+          .allowed = read_allowed(folder / "workers.allowed")};
+}
+
+WorkerKeys read_worker_keys(const fs::path& folder) {
+  const std::string secret = read_key(folder / "worker.secret", kOthersAny);
+  return {.secret_key = secret,
+          .public_key = public_of(secret),
+          .scheduler_key = read_key(folder / "scheduler.public", kOthersWrite)};
+}
+
+}  // namespace kerf::runtime

@@ -1,0 +1,215 @@
+// A control server with keys: its workers are served as ever, and strangers get nothing through,
+// each kind of them told of at most once a second.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <mutex>
+#include <thread>
+#include <zmq.hpp>
+
+#include "runtime/control.h"
+#include "runtime/error.h"
+#include "runtime/keys.h"
+#include "runtime/resident_memory.h"
+#include "runtime/wire.h"
+#include "tests/support/errors.h"
+#include "tests/support/temporary_folder.h"
+
+namespace kerf::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::AnyOf;
+using testing::Each;
+using testing::Ge;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Le;
+
+constexpr auto kWatched = 2500ms;  // long enough for three notes of a kind
+
+class GuardedControl : public testing::Test {
+ protected:
+  GuardedControl() {
+    make_keys(folder_ / "keys");
+    make_keys(folder_ / "others");
+    server_ = serve();
+  }
+
+  std::unique_ptr<ControlServer> serve(const std::string& address = "tcp://127.0.0.1:*") {
+    return make_control_server(
+        address, kStrangersAtMost,
+        {.keys = (folder_ / "keys").string(), .notice = [this](const std::string& note) {
+           const std::lock_guard lock(mutex_);
+           notes_.push_back(note);
+         }});
+  }
+  // The stranger's socket tries again and again, as a worker does.
+  zmq::socket_t stranger() {
+    zmq::socket_t socket(context_, zmq::socket_type::dealer);
+    socket.set(zmq::sockopt::linger, 0);
+    socket.set(zmq::sockopt::reconnect_ivl, 10);
+    return socket;
+  }
+  void show(zmq::socket_t& socket, const WorkerKeys& keys) {
+    socket.set(zmq::sockopt::curve_serverkey, keys.scheduler_key);
+    socket.set(zmq::sockopt::curve_publickey, keys.public_key);
+    socket.set(zmq::sockopt::curve_secretkey, keys.secret_key);
+  }
+  WorkerKeys keys_of(const char* name) { return read_worker_keys(folder_ / name); }
+  static std::string registration() {
+    std::string payload(8, '\0');  // an acknowledgement of nothing
+    payload += "let me in";
+    return make_frame({.type = static_cast<uint16_t>(ControlType::kRegister)}, payload);
+  }
+
+  // They come all the time; nothing arrives, and `note` is told at most once a second.
+  void expect_refused(const WorkerKeys* keys, const std::string& note) {
+    std::vector<zmq::socket_t> strangers;
+    for (const auto end = after(kWatched); Clock::now() < end;) {
+      strangers.push_back(stranger());
+      if (keys != nullptr) show(strangers.back(), *keys);
+      strangers.back().connect(server_->address());
+      strangers.back().send(zmq::buffer(registration()), zmq::send_flags::dontwait);
+      EXPECT_FALSE(server_->receive(after(20ms)));
+    }
+    EXPECT_GE(server_->counters().refused, 20);
+    EXPECT_EQ(server_->counters().received, 0);
+    const auto is_it = [&](const std::string& told) { return told.find(note) != told.npos; };
+    const auto notes = told();
+    EXPECT_THAT(std::ranges::count_if(notes, is_it), AllOf(Ge(2), Le(3))) << notes.front();
+    // One that has no key may have gone before we looked.
+    EXPECT_THAT(notes, Each(AnyOf(HasSubstr(note), HasSubstr("left before it showed a key"))));
+    strangers.clear();
+    expect_served();
+  }
+  std::vector<std::string> told() {
+    const std::lock_guard lock(mutex_);
+    return notes_;
+  }
+  // One of the run's workers gets through.
+  void expect_served() {
+    const auto client = make_control_client(server_->address(), (folder_ / "keys").string());
+    client->send({ControlType::kRegister, "good"});
+    const auto incoming = server_->receive(after(10s));
+    ASSERT_TRUE(incoming);
+    EXPECT_EQ(incoming->message.payload, "good");
+    EXPECT_EQ(incoming->host, "127.0.0.1");
+    server_->send(incoming->peer, {ControlType::kWelcome, "welcome"});
+    const auto welcome = client->receive(after(10s));
+    ASSERT_TRUE(welcome);
+    EXPECT_EQ(welcome->payload, "welcome");
+    server_->forget(incoming->peer);
+  }
+
+  const tests::TemporaryFolder folder_;
+  zmq::context_t context_;
+  std::mutex mutex_;
+  std::vector<std::string> notes_;
+  std::unique_ptr<ControlServer> server_;
+};
+
+TEST_F(GuardedControl, WorkersWithItsKeysAreServed) {
+  expect_served();
+  EXPECT_EQ(server_->counters().refused, 0);
+  EXPECT_THAT(told(), IsEmpty());
+}
+
+TEST_F(GuardedControl, AStrangerWithoutAKeyIsRefused) { expect_refused(nullptr, "has no key"); }
+
+// What is no ZeroMQ at all, or too large a greeting.
+TEST_F(GuardedControl, BytesOfAnythingElseAreRefused) {
+  zmq::socket_t plain(context_, zmq::socket_type::stream);
+  plain.set(zmq::sockopt::linger, 0);
+  plain.connect(server_->address());
+  zmq::message_t id;
+  ASSERT_TRUE(plain.recv(id));
+  plain.send(id, zmq::send_flags::sndmore);
+  plain.send(zmq::buffer("GET / HTTP/1.1\r\n\r\n" + std::string(8 << 20, '\xff')));
+  const auto end = after(10s);
+  while (server_->counters().refused == 0 && Clock::now() < end)
+    EXPECT_FALSE(server_->receive(after(20ms)));
+  EXPECT_EQ(server_->counters().refused, 1);
+  EXPECT_THAT(told(), testing::SizeIs(1));
+  expect_served();
+}
+
+TEST_F(GuardedControl, AWorkerOfAnotherSchedulerIsRefused) {
+  const WorkerKeys theirs = keys_of("others");
+  expect_refused(&theirs, "another scheduler's key");
+}
+
+// It knows the scheduler's public key: without an answer to ZAP it would get in.
+TEST_F(GuardedControl, AWorkerWhoseKeyIsNotListedIsRefused) {
+  WorkerKeys mixed = keys_of("others");
+  mixed.scheduler_key = keys_of("keys").scheduler_key;
+  expect_refused(&mixed, "its key is not listed");
+  EXPECT_THAT(told().front(), HasSubstr("127.0.0.1"));
+}
+
+TEST_F(GuardedControl, WhatIsTooLargeNeverArrives) {
+  const int64_t before = resident_memory().anonymous;
+  auto worker = stranger();
+  show(worker, keys_of("keys"));
+  worker.connect(server_->address());
+  for (int i = 0; i < 8; ++i) {
+    worker.send(zmq::buffer(std::string(32 << 20, 'x')));
+    EXPECT_FALSE(server_->receive(after(50ms)));
+  }
+  worker.close();
+  EXPECT_EQ(server_->counters().received, 0);
+  expect_served();
+  EXPECT_LT(resident_memory().anonymous, before + (int64_t{400} << 20))
+      << "what waits here, and no more";
+}
+
+// Its own run had this address, and these keys, before.
+TEST_F(GuardedControl, AWorkerOfAnotherRunIsNotHeard) {
+  const auto client = make_control_client(server_->address(), (folder_ / "keys").string());
+  client->send({ControlType::kRegister, "of the other run"});
+  ASSERT_TRUE(server_->receive(after(10s)));
+  const std::string address = server_->address();
+  server_.reset();
+  server_ = serve(address);
+  for (int i = 0; i < 50; ++i) client->send({ControlType::kResults, "of the other run"});
+  const auto end = after(10s);
+  while (server_->counters().dropped == 0 && Clock::now() < end)
+    EXPECT_FALSE(server_->receive(after(20ms)));
+  EXPECT_FALSE(server_->receive(after(500ms)));
+  EXPECT_GE(server_->counters().dropped, 1);
+  EXPECT_THAT(told(), testing::Contains(HasSubstr("of no worker of this run")));
+  EXPECT_LE(told().size(), 3U);
+  expect_served();
+}
+
+// A worker gives itself to nobody but its scheduler.
+TEST_F(GuardedControl, AnotherSchedulerGetsNoWorker) {
+  const auto impostor = make_control_server("tcp://127.0.0.1:*", kStrangersAtMost,
+                                            {.keys = (folder_ / "others").string()});
+  const auto client = make_control_client(impostor->address(), (folder_ / "keys").string());
+  client->send({ControlType::kRegister, "who are you"});
+  EXPECT_FALSE(impostor->receive(after(500ms)));
+  EXPECT_FALSE(client->flush(after(100ms)));
+}
+
+TEST_F(GuardedControl, BeyondThisHostKeysAreDemanded) {
+  for (const bool serving : {true, false}) {
+    const auto error = tests::error_of([&] {
+      if (serving)
+        make_control_server("tcp://192.0.2.1:5555");
+      else
+        make_control_client("tcp://192.0.2.1:5555");
+    });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), ErrorCode::kUsage);
+    EXPECT_THAT(error->message(), HasSubstr("kerf keys make"));
+  }
+  const auto error = tests::error_of([&] { serve("tcp://192.0.2.1:5555"); });
+  ASSERT_TRUE(error) << "an address of nobody here";
+  EXPECT_EQ(error->code(), ErrorCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace kerf::runtime
