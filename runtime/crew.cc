@@ -248,6 +248,7 @@ Wiring LiveCrew::wiring_of(size_t self, const LaneTable& send) const {
     if (!send[peer][self].empty()) wiring.receive[key] = send[peer][self];
     wiring.addresses[key] = members[peer].addresses.channels;
     wiring.transports[key] = transport_between(wiring.self, key);
+    if (members[peer].reach.host != members[self].reach.host) wiring.elsewhere.push_back(key);
   }
   return wiring;
 }

@@ -40,9 +40,10 @@ void LinkEndpoint::add_peer(const Wiring& wiring, int peer) {
   Peer& made = peers_[peer];
   made.transport = transport_to(wiring, peer);
   SlotStore& store = *stores_.at(made.transport);
+  const bool is_elsewhere = std::ranges::count(wiring.elsewhere, peer) > 0;
   if (wiring.send.contains(peer))
-    made.send =
-        std::make_unique<SendLink>(*socket_, peer, wiring.send.at(peer), store, *device_, *engine_);
+    made.send = std::make_unique<SendLink>(*socket_, peer, wiring.send.at(peer), store, *device_,
+                                           *engine_, is_elsewhere);
   if (wiring.receive.contains(peer))
     made.receive = std::make_unique<ReceiveLink>(*socket_, peer, wiring.receive.at(peer), store,
                                                  *device_, *engine_);

@@ -15,7 +15,8 @@ uint32_t header_checksum(const PacketHeader& head) {
 }
 
 uint32_t checksum_of_body(const PacketHeader& head, std::string_view body) {
-  return head.kind == PacketKind::kData || body.empty() ? 0 : crc32c(body);
+  const bool is_summed = head.kind != PacketKind::kData || (head.flags & kSummed) != 0;
+  return is_summed && !body.empty() ? crc32c(body) : 0;
 }
 
 }  // namespace
@@ -31,7 +32,7 @@ std::optional<PacketHeader> parse_header(std::string_view bytes) {
   if (bytes.size() != sizeof head) return std::nullopt;
   std::memcpy(&head, bytes.data(), sizeof head);
   if (head.magic != kDescriptorMagic || head.version != kDescriptorVersion) return std::nullopt;
-  if (head.checksum != header_checksum(head) || head.reserved != 0) return std::nullopt;
+  if (head.checksum != header_checksum(head) || (head.flags & ~kSummed) != 0) return std::nullopt;
   return head;
 }
 

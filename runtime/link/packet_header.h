@@ -23,13 +23,17 @@
 namespace kerf::runtime {
 
 inline constexpr uint32_t kDescriptorMagic = 0x6446524b;  // "KRFd"
-inline constexpr uint16_t kDescriptorVersion = 1;
+inline constexpr uint16_t kDescriptorVersion = 2;
 // Chunks of a payload that travels: few wake-ups for many bytes, small enough for the caches.
 inline constexpr size_t kChunkBytes = size_t{1} << 19;
 // The largest body of any kind.
 inline constexpr size_t kMaxBodyBytes = size_t{1} << 20;
 
 enum class PacketKind : uint16_t { kHello = 1, kWelcome, kData, kCredit, kProbe, kState };
+
+// Flag of kData: its chunk is summed, because it crosses a network. Within a host nothing is on a
+// wire.
+inline constexpr uint32_t kSummed = 1;
 
 // As it lies on the wire, little-endian.
 struct PacketHeader {
@@ -47,8 +51,8 @@ struct PacketHeader {
   int32_t slot = 0;
   Tag tag{};
   uint32_t body_bytes = 0;
-  uint32_t body_checksum = 0;  // CRC-32C; 0 for chunks, which the connection guards
-  uint32_t reserved = 0;
+  uint32_t body_checksum = 0;  // CRC-32C; 0 for chunks that are not summed
+  uint32_t flags = 0;
   uint32_t checksum = 0;  // CRC-32C of all before
 };
 static_assert(sizeof(PacketHeader) == 96);
@@ -66,7 +70,7 @@ struct Hello {
   }
 };
 
-// Fills in the checksums. `body` is ignored for kData.
+// Fills in the checksums. `body` is ignored for kData that is not summed.
 void seal(PacketHeader& head, std::string_view body);
 // Empty unless `bytes` are a sound header.
 [[nodiscard]] std::optional<PacketHeader> parse_header(std::string_view bytes);

@@ -26,6 +26,7 @@ namespace kerf::runtime {
 struct Packet {
   PacketHeader head;
   std::string_view body;    // valid until the next receive(); of kData: where place() said
+  bool is_damaged = false;  // a chunk whose checksum is another
 };
 
 // Knows where the bodies of kData packets are to lie.
@@ -58,7 +59,8 @@ class PacketSocket {
   // cannot take yet is kept, and payload may be until send_unsent(). Throws Error{kUnavailable}
   // that names the peer if its connection was given up.
   virtual void send(int32_t peer, PacketHeader head, std::string_view body = {}) = 0;
-  // The same, with `bytes` at `data` as body: not copied, not to be changed before the peer has it.
+  // The same, with `bytes` at `data` as body: not copied, not to be changed before the peer has it;
+  // summed, if at all, just before it is sent.
   virtual void send_pinned(int32_t peer, PacketHeader head, const std::byte* data,
                            size_t bytes) = 0;
   // What connections take by now of what they have not taken yet. Lets go of the lock meanwhile.

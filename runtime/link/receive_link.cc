@@ -86,6 +86,11 @@ std::byte* ReceiveLink::place(const PacketHeader& head) {
 
 void ReceiveLink::on_data(const Packet& packet) {
   const PacketHeader& head = packet.head;
+  if (packet.is_damaged) {
+    ++counters_.dropped;
+    asked_for_.reset();  // what was asked for has come
+    return ask_again();
+  }
   if (!is_next(head)) return;
   filled_ += packet.body.size();
   if (store_.payload_travels() && filled_ < head.bytes) return;

@@ -8,12 +8,13 @@
 namespace kerf::runtime {
 
 SendLink::SendLink(PacketSocket& socket, int peer, std::vector<Lane> lanes, SlotStore& store,
-                   Device& device, ProgressEngine& engine)
+                   Device& device, ProgressEngine& engine, bool sums)
     : socket_(socket),
       peer_(peer),
       lanes_(std::move(lanes)),
       layout_(lanes_),
       payload_travels_(store.payload_travels()),
+      sums_(sums),
       memory_(with_peer(socket.label(), peer, "slots for",
                         [&] { return store.make_outgoing(layout_.total_bytes()); })),
       known_(with_peer(socket.label(), peer, "slots for",
@@ -89,6 +90,7 @@ void SendLink::send(uint64_t sequence, const Sent& message) {
   head.slot = message.slot.index;
   head.tag = message.tag;
   if (!payload_travels_) return socket_.send(peer_, head);
+  if (sums_) head.flags = kSummed;
   const std::byte* from = data(message.slot);
   do {
     const size_t chunk = std::min(kChunkBytes, message.bytes - head.offset);

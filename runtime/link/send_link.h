@@ -21,9 +21,9 @@ namespace kerf::runtime {
 
 class SendLink final : public SendChannel {
  public:
-  // Streams given to commit() are of `device`.
+  // Streams given to commit() are of `device`. `sums`: payload that travels carries checksums.
   SendLink(PacketSocket& socket, int peer, std::vector<Lane> lanes, SlotStore& store,
-           Device& device, ProgressEngine& engine);
+           Device& device, ProgressEngine& engine, bool sums);
   // What is under way in a stream writes to our slots.
   ~SendLink() override { written_.wait_all(); }
 
@@ -70,6 +70,7 @@ class SendLink final : public SendChannel {
   const std::vector<Lane> lanes_;
   const LaneLayout layout_;
   const bool payload_travels_;
+  const bool sums_;
   std::unique_ptr<SlotMemory> memory_;
   const HostRegistration known_;  // to the device
   ProgressEngine& engine_;

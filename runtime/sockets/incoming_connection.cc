@@ -35,8 +35,11 @@ std::optional<Packet> IncomingConnection::read(const Admit& admit, PayloadPlaces
     // Whoever sends more of that shall not have this thread for himself.
     if (was_unwanted_) break;
     if (done_ > 0) packet.body = {reinterpret_cast<const char*>(to_), done_};
-    if (announces(packet.head, packet.body)) return packet;
-    end_ = End::kUnsound;
+    if (!check(packet, lock)) {
+      end_ = End::kUnsound;
+      break;
+    }
+    return packet;
   }
   return std::nullopt;
 }
@@ -57,6 +60,16 @@ bool IncomingConnection::begin_packet(const Admit& admit, PayloadPlaces& places)
     body_.resize(head->body_bytes);
     to_ = reinterpret_cast<std::byte*>(body_.data());
   }
+  return true;
+}
+
+// Whether what follows it may be read. Where a chunk is damaged, its header still tells where the
+// next packet begins.
+bool IncomingConnection::check(Packet& packet, PacketSocket::Lock& lock) {
+  if (packet.head.kind != PacketKind::kData) return announces(packet.head, packet.body);
+  lock.unlock();
+  packet.is_damaged = !announces(packet.head, packet.body);
+  lock.lock();
   return true;
 }
 

@@ -49,6 +49,7 @@ class IncomingConnection {
 
  private:
   enum class End { kNone, kClosed, kCut, kUnsound };
+  static bool check(Packet& packet, PacketSocket::Lock& lock);
   bool begin_packet(const Admit& admit, PayloadPlaces& places);
   bool read_more(PacketSocket::Lock& lock);
   // Where the bytes that come next are to go.

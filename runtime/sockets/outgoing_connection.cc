@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <vector>
 
 namespace kerf::runtime {
 namespace {
@@ -45,7 +46,12 @@ void OutgoingConnection::push(const PacketHeader& head, std::string_view body) {
 
 void OutgoingConnection::push_pinned(const PacketHeader& head, const std::byte* data,
                                      size_t bytes) {
-  packets_.push_back({head, {}, data, bytes});
+  packets_.push_back({head, {}, data, bytes, (head.flags & kSummed) != 0});
+}
+
+void OutgoingConnection::Outgoing::sum() {
+  seal(head, {reinterpret_cast<const char*>(body), body_bytes});
+  is_to_sum = false;
 }
 
 std::optional<Clock::time_point> OutgoingConnection::is_to_connect() const {
@@ -96,8 +102,10 @@ void OutgoingConnection::write(PacketSocket::Lock* lock) {
   if (!can_write()) return;
   Parts parts;
   size_t skip = done_;
-  for (const Outgoing& packet : packets_) {
+  std::vector<Outgoing*> to_sum;
+  for (Outgoing& packet : packets_) {
     if (parts.is_full()) break;
+    if (packet.is_to_sum) to_sum.push_back(&packet);
     skip = parts.add(&packet.head, sizeof packet.head, skip);
     const void* const body =
         packet.body != nullptr ? static_cast<const void*>(packet.body) : packet.copied.data();
@@ -108,6 +116,7 @@ void OutgoingConnection::write(PacketSocket::Lock* lock) {
   message.msg_iovlen = parts.count;
   // What is pushed meanwhile moves none of these packets.
   if (lock != nullptr) lock->unlock();
+  for (Outgoing* const packet : to_sum) packet->sum();
   const ssize_t count = ::sendmsg(socket_.number(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
   const int error = errno;
   if (lock != nullptr) lock->lock();

@@ -60,6 +60,8 @@ class OutgoingConnection {
     std::string copied;
     const std::byte* body;  // null: copied
     size_t body_bytes;
+    bool is_to_sum = false;  // before it is sent
+    void sum();
   };
   void set_writable(bool is_writable);
   void sent(size_t bytes);

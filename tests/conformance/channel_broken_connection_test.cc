@@ -20,12 +20,30 @@ bool comes_true(const Condition& condition, Deadline deadline) {
 // Two endpoints over tcp with a proxy before each.
 class BrokenConnection : public testing::Test {
  protected:
-  void open(const std::vector<Lane>& lanes) {
+  // `are_apart`: the two are on different hosts.
+  void open(const std::vector<Lane>& lanes, bool are_apart = false) {
     net_.open([&](int self) {
       Wiring wiring = net_.wiring(self, lanes);
+      if (are_apart) wiring.elsewhere = {1 - self};
       wiring.addresses[1 - self] = self == 0 ? to_1_.address() : to_0_.address();
       return wiring;
     });
+  }
+
+  // Messages of every size up to the lane's cross as they were sent.
+  void expect_sound(int messages, size_t most) {
+    std::jthread sending([&] {
+      for (int i = 0; i < messages; ++i)
+        ASSERT_TRUE(send_message(net_.sender(0, 1), 0, i * most / messages, i, after(30s)));
+      EXPECT_TRUE(net_[0].drain(after(30s)));
+    });
+    for (int i = 0; i < messages; ++i) {
+      const auto view = net_.receiver(0, 1).receive(after(30s));
+      ASSERT_TRUE(view) << "message " << i;
+      EXPECT_EQ(view->bytes, i * most / messages);
+      EXPECT_TRUE(holds(*view, i)) << "message " << i;
+      net_.receiver(0, 1).release(*view);
+    }
   }
 
   Net net_{TransportKind::kTcp, 2};
@@ -76,6 +94,44 @@ TEST_F(BrokenConnection, LosesNothingAndRepeatsNothing) {
   EXPECT_GE(to_1_.cuts(), kMessages / kBetweenCuts);
   EXPECT_EQ(net_.sender(0, 1).counters().messages, kMessages);
   EXPECT_EQ(net_.receiver(0, 1).counters().messages, kMessages);
+}
+
+// A bit in so many bytes: of some messages several, and of what is sent again some as well.
+TEST_F(BrokenConnection, WhatANetworkChangesIsSentAgain) {
+  open({{2'500'000, 2}}, /*are_apart=*/true);
+  to_1_.damage(900'000);
+  expect_sound(16, 2'500'000);
+  EXPECT_GT(to_1_.damaged(), 20);
+  EXPECT_GE(net_.receiver(0, 1).counters().dropped, 10) << "chunks";
+  EXPECT_GE(net_.sender(0, 1).counters().resent, 5);
+  EXPECT_EQ(net_.sender(0, 1).counters().messages, 16);
+}
+
+// Headers: nothing tells then where the next packet begins.
+TEST_F(BrokenConnection, AHeaderThatANetworkChangesEndsItsConnection) {
+  open({{64, 2}}, /*are_apart=*/true);
+  to_1_.damage(1'500);
+  expect_sound(40, 64);
+  EXPECT_GE(to_1_.damaged(), 2);
+  EXPECT_GE(to_1_.accepted(), 3) << "and another begins";
+}
+
+TEST_F(BrokenConnection, WhatIsSlowArrives) {
+  open({{500'000, 2}}, /*are_apart=*/true);
+  to_1_.slow_down(5);
+  to_0_.slow_down(5);
+  expect_sound(20, 500'000);
+  EXPECT_EQ(net_.sender(0, 1).counters().resent, 0) << "it was only late";
+}
+
+TEST_F(BrokenConnection, WhichIsHalfClosedIsMadeAgain) {
+  open({{500'000, 2}}, /*are_apart=*/true);
+  for (int i = 0; i < 3; ++i) {
+    expect_sound(4, 500'000);
+    to_1_.half_close();
+  }
+  expect_sound(4, 500'000);
+  EXPECT_GE(to_1_.accepted(), 3);
 }
 
 // Nobody touches the receiving socket while the connection comes back: then the new connection is

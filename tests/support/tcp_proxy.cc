@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <functional>
 #include <list>
 #include <vector>
 
@@ -31,7 +32,8 @@ struct Flow {
   short wants_from() const { return held.empty() ? POLLIN : 0; }
   short wants_to() const { return held.empty() ? 0 : POLLOUT; }
   // Where `swallowed` is given, what comes is thrown away and counted there.
-  bool move(short from_events, short to_events, std::atomic<int64_t>* swallowed) {
+  bool move(short from_events, short to_events, std::atomic<int64_t>* swallowed,
+            const std::function<void(std::vector<char>&)>& harm = {}) {
     if (held.empty() && (from_events & (POLLIN | POLLHUP | POLLERR)) != 0) {
       std::array<char, 64 << 10> buffer;
       const ssize_t count = ::recv(from, buffer.data(), buffer.size(), MSG_DONTWAIT);
@@ -40,6 +42,7 @@ struct Flow {
         *swallowed += count;
       else
         held.assign(buffer.data(), buffer.data() + count);
+      if (harm) harm(held);
     } else if (!held.empty() && (to_events & POLLOUT) != 0) {
       const ssize_t count = ::send(to, held.data(), held.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
       if (count < 0) return false;
@@ -69,15 +72,23 @@ class Relay {
     polled.push_back({client_, static_cast<short>(up_.wants_from() | down_.wants_to()), 0});
     polled.push_back({server_, static_cast<short>(down_.wants_from() | up_.wants_to()), 0});
   }
-  void move(short client_events, short server_events, std::atomic<int64_t>* swallowed) {
-    alive_ = up_.move(client_events, server_events, swallowed) &&
+  void move(short client_events, short server_events, std::atomic<int64_t>* swallowed,
+            const std::function<void(std::vector<char>&)>& harm) {
+    std::atomic<int64_t> lost = 0;
+    alive_ = up_.move(client_events, server_events, is_half_closed_ ? &lost : swallowed, harm) &&
              down_.move(server_events, client_events, swallowed);
+  }
+  void half_close() {
+    ::shutdown(server_, SHUT_WR);
+    up_.held.clear();
+    is_half_closed_ = true;
   }
 
  private:
   int client_;
   int server_;
   bool alive_ = false;
+  bool is_half_closed_ = false;
   Flow up_{client_, server_, {}};
   Flow down_{server_, client_, {}};
 };
@@ -111,7 +122,12 @@ void TcpProxy::run(const std::stop_token& stop) {
     std::vector<pollfd> polled{{listener_, POLLIN, 0}, {event_.descriptor(), POLLIN, 0}};
     for (const Relay& relay : relays) relay.add_to(polled);
     ::poll(polled.data(), polled.size(), 1'000);
+    std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms_.load()));
     if (event_.taken()) {
+      if (is_half_closing_.exchange(false)) {
+        for (Relay& relay : relays) relay.half_close();
+        continue;
+      }
       cuts_ += static_cast<int64_t>(relays.size());
       relays.clear();
       swallowing_ = false;
@@ -119,7 +135,8 @@ void TcpProxy::run(const std::stop_token& stop) {
     }
     size_t i = 2;
     for (Relay& relay : relays) {
-      relay.move(polled[i].revents, polled[i + 1].revents, swallowing_ ? &swallowed_ : nullptr);
+      relay.move(polled[i].revents, polled[i + 1].revents, swallowing_ ? &swallowed_ : nullptr,
+                 [this](std::vector<char>& bytes) { harm(bytes); });
       i += 2;
     }
     relays.remove_if([](const Relay& relay) { return !relay.alive(); });
@@ -127,6 +144,18 @@ void TcpProxy::run(const std::stop_token& stop) {
     relays.emplace_back(::accept(listener_, nullptr, nullptr), target_port_);
     ++accepted_;
   }
+}
+
+void TcpProxy::harm(std::vector<char>& bytes) {
+  const int64_t every = damage_every_;
+  if (every == 0) return;
+  const auto size = static_cast<int64_t>(bytes.size());
+  for (int64_t at = every - 1 - passed_ % every; at < size; at += every) {
+    char& byte = bytes[static_cast<size_t>(at)];
+    byte = static_cast<char>(byte ^ (1 << (damaged_ % 8)));
+    ++damaged_;
+  }
+  passed_ += size;
 }
 
 }  // namespace kerf::tests

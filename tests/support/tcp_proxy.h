@@ -1,5 +1,5 @@
 // A TCP relay that breaks: it stands between two peers on loopback and cuts their connections, so
-// that what was under way is lost.
+// that what was under way is lost, swallows what is sent, holds it back, or changes bits of it.
 //
 // Runs its own thread; all else is thread-safe.
 #pragma once
@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "runtime/event_fd.h"
 
@@ -33,9 +34,20 @@ class TcpProxy {
     swallowing_ = true;
   }
   int64_t swallowed() const { return swallowed_; }  // bytes, since the last swallow()
+  // From now on a bit of every so many bytes towards the target is flipped; 0: of none.
+  void damage(int64_t every) { damage_every_ = every; }
+  int64_t damaged() const { return damaged_; }  // bits
+  // From now on every so many milliseconds a little passes; 0: at once.
+  void slow_down(int milliseconds) { pause_ms_ = milliseconds; }
+  // Ends every connection towards the target, as a peer that will send no more does.
+  void half_close() {
+    is_half_closing_ = true;
+    event_.signal();
+  }
 
  private:
   void run(const std::stop_token& stop);
+  void harm(std::vector<char>& bytes);
 
   uint16_t target_port_;
   int listener_ = -1;
@@ -44,6 +56,11 @@ class TcpProxy {
   std::atomic<int64_t> accepted_{0};
   std::atomic<bool> swallowing_{false};
   std::atomic<int64_t> swallowed_{0};
+  std::atomic<int64_t> damage_every_{0};
+  std::atomic<int64_t> damaged_{0};
+  std::atomic<int> pause_ms_{0};
+  std::atomic<bool> is_half_closing_{false};
+  int64_t passed_ = 0;  // bytes, while some are damaged; of the thread
   runtime::EventFd event_;
   std::jthread thread_;
 };
