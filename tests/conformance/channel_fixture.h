@@ -22,6 +22,13 @@ inline constexpr uint64_t kTestToken = 0x1234'5678'9abc'def0;
 
 inline std::vector<Lane> one_lane(uint64_t bytes, int slots) { return {{bytes, slots}}; }
 
+// Where an endpoint is. Suites whose endpoints are on several hosts say so.
+struct Place {
+  std::string host = kLoopbackHost;
+  std::function<void()> enter = [] {};  // called by a thread of its own that then works there
+};
+inline std::function<Place(int endpoint)> place_of = [](int) { return Place{}; };
+
 // Endpoints 0..n-1 in this process, each with a channel of `lanes` to each other.
 class Net {
  public:
@@ -38,8 +45,11 @@ class Net {
   Net(const std::vector<TransportKind>& kinds, std::vector<std::shared_ptr<Device>> devices)
       : hub_(make_inproc_hub()), devices_(std::move(devices)) {
     for (const auto& device : devices_)
-      endpoints_.push_back(
-          make_endpoint(kinds, kerf::format("worker {}", endpoints_.size()), device, hub_));
+      std::jthread([&, place = place_of(size())] {
+        place.enter();
+        endpoints_.push_back(make_endpoint(kinds, kerf::format("worker {}", endpoints_.size()),
+                                           device, hub_, place.host));
+      });
   }
 
   Device& device(int i) { return *devices_.at(i); }
@@ -59,6 +69,7 @@ class Net {
       result.addresses[peer] = endpoints_[peer]->address();
       result.send[peer] = lanes;
       result.receive[peer] = lanes;
+      if (place_of(peer).host != place_of(self).host) result.elsewhere.push_back(peer);
     }
     return result;
   }
@@ -70,6 +81,7 @@ class Net {
     std::vector<std::jthread> threads;
     for (int i = 0; i < size(); ++i)
       threads.emplace_back([&, i] {
+        place_of(i).enter();
         try {
           endpoints_[i]->open(wiring_of(i), after(patience));
         } catch (const Error& error) {
