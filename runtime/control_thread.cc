@@ -30,8 +30,8 @@ std::optional<Error> judge_scheduler(const WorkerOptions& options, bool joined,
     return Error(ErrorCode::kLost, kerf::format("the scheduler at {} has been silent for {:.1f} s",
                                                 options.scheduler, seconds));
   return Error(ErrorCode::kTimeout,
-               kerf::format("no scheduler answered at {} within {:.0f} s; check the address, and "
-                            "that it was started with --listen",
+               kerf::format("no scheduler answered at {} within {:.0f} s; check the address, "
+                            "that it was started with --listen, and --keys of both",
                             options.scheduler, seconds));
 }
 

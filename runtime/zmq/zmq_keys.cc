@@ -1,10 +1,12 @@
 // Keys by ZeroMQ's own functions (CurveZMQ, Z85).
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <zmq.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <sstream>
 #include <system_error>
 

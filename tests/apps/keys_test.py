@@ -1,0 +1,111 @@
+"""`kerf keys make`, and `--keys`: a run that only its own workers join."""
+
+import json
+import os
+import shutil
+import stat
+import unittest
+
+from kerf_command import SLOW, KerfTest, free_address, read_safetensors, run
+
+RUN = ("lenet5", "--data", "synthetic:256x784x10", "--workers", 2, "--steps", 6, "--no-test")
+BEYOND = "tcp://192.0.2.1:5555"
+
+
+class Keys(KerfTest):
+    def setUp(self):
+        super().setUp()
+        self.keys = self.folder / "keys"
+        answer = run("keys", "make", self.keys, "--json")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        self.made = json.loads(answer.stdout)
+
+    def copy(self, *names):
+        """A folder with these alone."""
+        folder = self.folder / "copied"
+        folder.mkdir()
+        for name in names:
+            shutil.copy(self.keys / name, folder / name)  # which keeps modes
+        return folder
+
+    def test_a_run_with_keys_gives_the_same_answer(self):
+        own = self.train(*RUN)
+        theirs = self.copy(*self.made["worker"])
+        for name in self.made["worker"]:
+            (self.keys / name).unlink()
+        for address in (free_address(), free_address().replace("127.0.0.1", "[::1]")):
+            with self.subTest(address=address):
+                scheduler = self.start("train", *RUN, "--listen", address, "--keys", self.keys, "--json", "--out", self.folder / "kept")
+                workers = [self.start("worker", "--connect", address, "--keys", theirs) for _ in range(2)]
+                stdout, stderr = scheduler.communicate(timeout=60 * SLOW)
+                self.assertEqual(scheduler.returncode, 0, stderr)
+                for worker in workers:
+                    self.assertEqual(worker.wait(10 * SLOW), 0)
+                self.assertEqual(json.loads(stdout)["losses"], own["losses"])
+                self.assertEqual(read_safetensors(self.folder / "kept" / "weights.safetensors"),
+                                 read_safetensors(self.folder / "run" / "weights.safetensors"))
+
+    def test_strangers_do_no_harm_and_are_told_of(self):
+        """One without keys, one with others', and two of the run."""
+        others = self.folder / "others"
+        run("keys", "make", others)
+        address = free_address()
+        scheduler = self.start("train", *RUN, "--listen", address, "--keys", self.keys, "--json", "--out", self.folder / "kept")
+        self.start("worker", "--connect", address)
+        self.start("worker", "--connect", address, "--keys", others)
+        lines = []
+        while not (any("has no key" in line or "left before" in line for line in lines) and
+                   any("another scheduler's key" in line for line in lines)):
+            lines.append(scheduler.stderr.readline())
+            self.assertTrue(lines[-1], lines)
+        self.assertFalse([line for line in lines if "workers are here" in line])
+        for _ in range(2):
+            self.start("worker", "--connect", address, "--keys", self.keys)
+        _, stderr = scheduler.communicate(timeout=60 * SLOW)
+        self.assertEqual(scheduler.returncode, 0, stderr)
+        for line in (lines + stderr.splitlines()):
+            if "refused" in line:
+                self.assertTrue(line.startswith("kerf: note: refused "), line)
+
+    def test_keys_are_for_their_owner_and_are_kept(self):
+        self.assertEqual(sorted(path.name for path in self.keys.iterdir()), sorted(self.made["scheduler"] + self.made["worker"]))
+        for path in (self.keys, *self.keys.iterdir()):
+            self.assertEqual(stat.S_IMODE(path.stat().st_mode) & 0o077, 0, path)
+        self.assert_one_error(run("keys", "make", self.keys), self.keys, "never overwritten")
+        self.assert_one_error(run("keys", "make", self.folder / "no" / "such"), self.folder / "no" / "such")
+
+    def test_keys_that_are_none(self):
+        train = ("train", *RUN, "--listen", "tcp://127.0.0.1:*", "--keys", self.keys, "--out", self.folder / "out")
+        worker = ("worker", "--connect", "tcp://127.0.0.1:1", "--keys", self.keys)
+        for command, name in ((train, "scheduler.secret"), (train, "workers.allowed"), (worker, "worker.secret"), (worker, "scheduler.public")):
+            with self.subTest(name=name):
+                file = self.keys / name
+                sound = file.read_bytes()
+                for broken in (b"", sound[:-2], b"\xff" * 40, sound * 100_000, b"\0" * 41):
+                    file.write_bytes(broken)
+                    self.assert_refused(command, file)
+                file.write_bytes(sound)
+                os.chmod(file, 0o666)
+                self.assert_refused(command, file, "chmod")
+                os.chmod(file, 0o600)
+                file.unlink()
+                self.assert_refused(command, file, "cannot be opened")
+                file.write_bytes(sound)
+                os.chmod(file, 0o600)
+
+    def assert_refused(self, command, *parts):
+        answer = run(*command, timeout=20 * SLOW)
+        self.assertEqual(answer.returncode, 2, answer.stderr)
+        for part in parts:
+            self.assertIn(str(part), answer.stderr)
+
+    def test_beyond_this_host_keys_are_demanded(self):
+        for command in (("train", *RUN, "--listen", BEYOND, "--out", self.folder / "out"), ("worker", "--connect", BEYOND)):
+            self.assert_refused(command, "kerf keys make", "--keys")
+        for address in ("tcp://0.0.0.0:5555", "tcp://*:5555", "tcp://[::]:5555"):
+            self.assert_refused(("train", *RUN, "--listen", address, "--keys", self.keys, "--out", self.folder / "out"), "every interface")
+        self.assert_one_error(run("train", *RUN, "--keys", self.keys, "--out", self.folder / "out"), "--keys: ", "--listen")
+
+
+if __name__ == "__main__":
+    unittest.main()
