@@ -57,7 +57,7 @@ TEST_P(Besieged, DropsStrangers) {
   head.epoch = 2;
   intruder_.send_garbage(head, chunk(8));
   head = from_worker_0(PacketKind::kData, 0);
-  head.version = 2;
+  head.version = kDescriptorVersion + 1;
   intruder_.send_garbage(head, chunk(8));
   head = from_worker_0(PacketKind::kData, 0);
   head.from = 17;

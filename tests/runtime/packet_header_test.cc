@@ -42,7 +42,7 @@ TEST(PacketHeader, OfAnotherVersionOrWithUnknownFlagsIsNone) {
   EXPECT_TRUE(parse_header(bytes_of(chunk(kSummed, "body"))));
   EXPECT_FALSE(parse_header(bytes_of(chunk(kSummed << 1, "body"))));
   PacketHeader old = chunk(0, "body");
-  old.version = 1;
+  old.version = kDescriptorVersion - 1;
   seal(old, "body");
   EXPECT_FALSE(parse_header(bytes_of(old)));
 }
