@@ -129,11 +129,15 @@ void AtomicFile::commit() {
   if (temporary_.empty()) return;
   check(::rename(temporary_.c_str(), target_.c_str()) == 0, "replaced");
   temporary_.clear();
-  const fs::path folder = target_.has_parent_path() ? target_.parent_path() : fs::path(".");
+  settle_folder(target_.has_parent_path() ? target_.parent_path() : fs::path("."));
+}
+
+// Some file systems cannot fsync a folder (EINVAL); there what was done is as durable as it gets.
+void settle_folder(const fs::path& folder) {
   const OpenFile directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // Some file systems cannot fsync a folder (EINVAL); there the rename is as durable as it gets.
-  check(directory.number() >= 0 && (::fsync(directory.number()) == 0 || errno == EINVAL),
-        "written to disk");
+  if (directory.number() < 0 || (::fsync(directory.number()) != 0 && errno != EINVAL))
+    throw Error(ErrorCode::kUnavailable,
+                format("cannot be written to disk: {}", std::strerror(errno)), folder.string());
 }
 
 void write_file_atomic(const fs::path& path, std::string_view bytes) {

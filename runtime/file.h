@@ -41,4 +41,8 @@ class AtomicFile {
 // All of it at once: AtomicFile, write, commit.
 void write_file_atomic(const std::filesystem::path& path, std::string_view bytes);
 
+// What was created in the folder, or renamed or removed, is on disk when it returns. Throws
+// Error{kUnavailable} that names it.
+void settle_folder(const std::filesystem::path& folder);
+
 }  // namespace kerf::runtime

@@ -98,6 +98,8 @@ class Encoded final : public EncodedProgram {
   }
   bool keeps_state() const override { return program_.keeps_state(); }
   bool rests_before(int64_t round) const override { return program_.rests_before(round); }
+  bool goes_on_anywhere() const override { return program_.goes_on_anywhere(); }
+  int64_t progress(int64_t round) const override { return program_.progress(round); }
   std::string snapshot() override { return program_.snapshot(); }
   void restore(std::string_view snapshot) override { program_.restore(snapshot); }
 
@@ -163,13 +165,15 @@ class DecodingHandler final : public runtime::Handler {
         return traced(runtime::decode<TracedTask<Task>>(what));
       case WorkerRequest::kSnapshot:
         workplace_->activity.doing("writing its snapshot");
-        return runtime::encode(write_part(std::string(what), snapshot(), alive()));
+        return runtime::encode(save(std::string(what), Reach::kTogether));
       case WorkerRequest::kCommit:
         workplace_->activity.doing("keeping its state");
-        return runtime::encode(commit_part(std::string(what), snapshot(), alive()));
+        return runtime::encode(save(std::string(what), Reach::kAlone).part);
       case WorkerRequest::kRestore:
-        workplace_->activity.doing("reading its snapshot");
-        restore_from(runtime::decode<PlacedPart>(what), *this, alive());
+        load({runtime::decode<PlacedPart>(what)});
+        return {};
+      case WorkerRequest::kLoad:
+        load(runtime::decode<std::vector<PlacedPart>>(what));
         return {};
       case WorkerRequest::kUpdate:
         break;
@@ -184,9 +188,22 @@ class DecodingHandler final : public runtime::Handler {
  private:
   using Task = typename Messages::Task;
 
-  std::string snapshot() {
+  SavedPart save(const std::string& file, Reach reach) {
     tables_->rest();
-    return tables_->with_state(half_->snapshot());
+    if (DividedState* const state = half_->divided_state()) {
+      PartWriter writer(file, alive());
+      state->save(writer, reach);
+      return writer.finish();
+    }
+    return write_part(file, tables_->with_state(half_->snapshot()), alive());
+  }
+
+  void load(const std::vector<PlacedPart>& parts) {
+    workplace_->activity.doing("reading its snapshot");
+    if (DividedState* const state = half_->divided_state()) return state->load(parts, alive());
+    if (parts.size() != 1)
+      throw Error(ErrorCode::kProtocol, kerf::format("{} files for one half", parts.size()));
+    restore_from(parts.front(), *this, alive());
   }
 
   Alive alive() const {

@@ -37,6 +37,7 @@ WorkerRequest kind_of(std::string_view request) {
     case WorkerRequest::kSnapshot:
     case WorkerRequest::kCommit:
     case WorkerRequest::kRestore:
+    case WorkerRequest::kLoad:
       return kind;
   }
   throw Error(ErrorCode::kProtocol, "the scheduler asked for what no worker does");

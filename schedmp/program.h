@@ -115,8 +115,12 @@ class SchedulerHalf {
   // Whether it keeps snapshots: in both halves, or in none.
   virtual bool keeps_state() const { return false; }
   // Whether what workers hold before this round is all in their snapshots. It is not where a round
-  // begins what a later one ends.
+  // begins what a later one ends. Of the round that was scheduled last, and of the next.
   virtual bool rests_before(int64_t /*round*/) const { return true; }
+  // Whether any number of workers, whatever their jobs, can go on from them (DividedState).
+  virtual bool goes_on_anywhere() const { return false; }
+  // How far it is before the next round, as people count for snapshots; it never falls.
+  virtual int64_t progress(int64_t next_round) const { return next_round; }
   // With no task under way: all that later rounds depend on and a new half of the same job does not
   // have (snapshots.h).
   virtual std::string snapshot() { throw_no_snapshot(); }
@@ -140,6 +144,9 @@ class WorkerHalf {
   // As those of the scheduler's half; restore() comes behind start().
   virtual std::string snapshot() { throw_no_snapshot(); }
   virtual void restore(std::string_view /*snapshot*/) { throw_no_snapshot(); }
+  // Where not null, this holds the state in place of the two, from start() on. For a half without
+  // tables.
+  virtual DividedState* divided_state() { return nullptr; }
 
   // Those that the scheduler's half declares, from start() on.
   void use_tables(Tables& tables) { tables_ = &tables; }

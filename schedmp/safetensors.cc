@@ -237,10 +237,9 @@ std::string SafetensorsReader::read_elements(const std::string& name, const ops:
   return given(take(begin, begin + static_cast<size_t>(count) * size), stored, spec.dtype);
 }
 
-SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path,
-                                     const std::vector<NamedSpec>& tensors,
+SafetensorsStream::SafetensorsStream(Sink sink, const std::vector<NamedSpec>& tensors,
                                      const std::map<std::string, std::string>& metadata)
-    : file_(path) {
+    : sink_(std::move(sink)) {
   Json header = Json::object();
   if (!metadata.empty()) header[kMetadata] = metadata;
   std::set<std::string_view> names{kMetadata};
@@ -258,11 +257,11 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path,
   std::string text = json_text(header);
   text.resize((text.size() + 7) / 8 * 8, ' ');  // tensors stay aligned
   const uint64_t length = text.size();
-  file_.write({reinterpret_cast<const char*>(&length), sizeof length});
-  file_.write(text);
+  sink_({reinterpret_cast<const char*>(&length), sizeof length});
+  sink_(text);
 }
 
-void SafetensorsWriter::write(std::string_view bytes) {
+void SafetensorsStream::write(std::string_view bytes) {
   if (bytes.empty()) return;
   while (next_ < sizes_.size() && written_ == sizes_[next_]) {
     ++next_;
@@ -270,16 +269,15 @@ void SafetensorsWriter::write(std::string_view bytes) {
   }
   KERF_CHECK(next_ < sizes_.size() && bytes.size() <= sizes_[next_] - written_,
              "{} bytes more than a tensor has", bytes.size());
-  file_.write(bytes);
+  sink_(bytes);
   written_ += bytes.size();
 }
 
-void SafetensorsWriter::commit() {
+void SafetensorsStream::finish() const {
   const size_t left =
       std::accumulate(sizes_.begin() + static_cast<ptrdiff_t>(next_), sizes_.end(), size_t{0}) -
       written_;
   KERF_CHECK(left == 0, "{} bytes were never written", left);
-  file_.commit();
 }
 
 void write_safetensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,

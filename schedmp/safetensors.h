@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -100,24 +101,46 @@ class SafetensorsReader {
   std::map<std::string, std::string> metadata_;
 };
 
-// Atomic: without commit() nothing is left.
-class SafetensorsWriter {
+// The bytes of a file, handed on as they come.
+class SafetensorsStream {
  public:
+  using Sink = std::function<void(std::string_view)>;
   // `metadata` values are strings, as the format demands. Each name is there once, and none is
-  // `__metadata__`.
-  SafetensorsWriter(const std::filesystem::path& path, const std::vector<NamedSpec>& tensors,
+  // `__metadata__`. The header goes to `sink` at once.
+  SafetensorsStream(Sink sink, const std::vector<NamedSpec>& tensors,
                     const std::map<std::string, std::string>& metadata = {});
 
   // The next bytes, tensor by tensor in the order in which they were named; none go from one tensor
   // into the next.
   void write(std::string_view bytes);
-  void commit();
+  // All were written.
+  void finish() const;
 
  private:
-  runtime::AtomicFile file_;
+  const Sink sink_;
   std::vector<size_t> sizes_;
   size_t next_ = 0;     // tensor
   size_t written_ = 0;  // of its bytes
+};
+
+// Atomic: without commit() nothing is left.
+class SafetensorsWriter {
+ public:
+  SafetensorsWriter(const std::filesystem::path& path, const std::vector<NamedSpec>& tensors,
+                    const std::map<std::string, std::string>& metadata = {})
+      : file_(path),
+        stream_([this](std::string_view bytes) { file_.write(bytes); }, tensors, metadata) {}
+
+  void write(std::string_view bytes) { stream_.write(bytes); }
+  SafetensorsStream& stream() { return stream_; }
+  void commit() {
+    stream_.finish();
+    file_.commit();
+  }
+
+ private:
+  runtime::AtomicFile file_;
+  SafetensorsStream stream_;
 };
 
 // All of a file at once.

@@ -36,6 +36,7 @@ class Loop {
       fill();
       if (!fold()) collect();
     }
+    report_.snapshots = snapshots_.counts();
     report_.seconds = std::chrono::duration<double>(runtime::Clock::now() - begin).count();
     report_.restarts = tasks_.restarts();
     report_.repeated_tasks = tasks_.repeated();

@@ -35,6 +35,7 @@ struct LoopReport {
   double seconds = 0;
   int64_t restarts = 0;        // of all workers, where one was lost
   int64_t repeated_tasks = 0;  // behind those
+  SnapshotCounts snapshots;
 };
 
 // Starts the program's workers, runs it to its end, and leaves the crew ready to stop. Throws what

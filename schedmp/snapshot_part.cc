@@ -1,9 +1,11 @@
 #include "schedmp/snapshot_part.h"
 
 #include <algorithm>
-#include <fstream>
+#include <span>
+#include <utility>
 
-#include "runtime/file.h"
+#include "runtime/crc32c.h"
+#include "runtime/regular_file.h"
 
 namespace kerf::schedmp {
 
@@ -11,25 +13,67 @@ namespace {
 
 constexpr size_t kPiece = size_t{16} << 20;
 
-SnapshotPart part_of(std::string_view bytes) {
-  return {static_cast<int64_t>(bytes.size()), runtime::crc32c(bytes)};
-}
-
 [[noreturn]] void refuse(const PlacedPart& placed) {
   throw Error(ErrorCode::kUsage, "it is not what the snapshot's run wrote", placed.file);
 }
 
-}  // namespace
-
-SnapshotPart write_part(const std::filesystem::path& path, std::string_view bytes,
-                        const Alive& alive) {
-  runtime::AtomicFile file(path);
-  for (size_t at = 0; at < bytes.size(); at += kPiece) {
-    file.write(bytes.substr(at, kPiece));
+// Calls `take` with piece after piece of the file, which is as long as it was.
+template <class Take>
+void read_pieces(const PlacedPart& placed, const Alive& alive, const Take& take) {
+  const runtime::RegularFile file(placed.file);
+  if (placed.part.bytes < 0 || file.bytes() != static_cast<uint64_t>(placed.part.bytes))
+    refuse(placed);
+  std::string piece;
+  uint32_t checksum = 0;
+  for (uint64_t at = 0; at < file.bytes(); at += piece.size()) {
+    piece.resize(static_cast<size_t>(std::min<uint64_t>(kPiece, file.bytes() - at)));
+    file.read(at, std::as_writable_bytes(std::span(piece)), ErrorCode::kUsage);
+    checksum = runtime::extend_crc32c(checksum, piece);
+    take(piece);
     if (alive) alive();
   }
-  file.commit();
-  return part_of(bytes);
+  if (checksum != placed.part.checksum) refuse(placed);
+}
+
+}  // namespace
+
+PartWriter::PartWriter(const std::filesystem::path& path, Alive alive) : alive_(std::move(alive)) {
+  attempt([&] { file_.emplace(path); });
+}
+
+template <class Act>
+void PartWriter::attempt(const Act& act) {
+  try {
+    act();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUnavailable) throw;
+    file_.reset();
+    saved_ = {kNoRoom, error.what()};
+  }
+}
+
+void PartWriter::write(std::string_view bytes) {
+  for (size_t at = 0; file_ && at < bytes.size(); at += kPiece) {
+    const std::string_view piece = bytes.substr(at, kPiece);
+    attempt([&] {
+      file_->write(piece);
+      saved_.part.bytes += static_cast<int64_t>(piece.size());
+      saved_.part.checksum = runtime::extend_crc32c(saved_.part.checksum, piece);
+    });
+    if (alive_) alive_();
+  }
+}
+
+SavedPart PartWriter::finish() {
+  if (file_) attempt([&] { file_->commit(); });
+  return saved_;
+}
+
+SavedPart write_part(const std::filesystem::path& path, std::string_view bytes,
+                     const Alive& alive) {
+  PartWriter writer(path, alive);
+  writer.write(bytes);
+  return writer.finish();
 }
 
 SnapshotPart commit_part(const std::filesystem::path& path, std::string_view bytes,
@@ -43,18 +87,13 @@ SnapshotPart commit_part(const std::filesystem::path& path, std::string_view byt
 }
 
 std::string read_part(const PlacedPart& placed, const Alive& alive) {
-  std::error_code none;
-  const auto size = std::filesystem::file_size(placed.file, none);
-  if (none || placed.part.bytes < 0 || size != static_cast<uint64_t>(placed.part.bytes))
-    refuse(placed);
-  std::ifstream file(placed.file, std::ios::binary);
-  std::string bytes(static_cast<size_t>(size), '\0');
-  for (size_t at = 0; at < bytes.size() && file; at += kPiece) {
-    file.read(bytes.data() + at, static_cast<std::streamsize>(std::min(kPiece, bytes.size() - at)));
-    if (alive) alive();
-  }
-  if (!file || part_of(bytes) != placed.part) refuse(placed);
+  std::string bytes;
+  read_pieces(placed, alive, [&](const std::string& piece) { bytes += piece; });
   return bytes;
+}
+
+void check_part(const PlacedPart& placed, const Alive& alive) {
+  read_pieces(placed, alive, [](const std::string&) {});
 }
 
 void throw_no_snapshot() { throw Error(ErrorCode::kUsage, "this program keeps no snapshots"); }

@@ -1,12 +1,15 @@
-// One file of a snapshot: what one half of a program holds.
+// One file of a snapshot: what one half of a program holds. Each is used by one thread.
 #pragma once
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/error.h"
+#include "runtime/file.h"
 #include "schedmp/worker_request.h"
 
 namespace kerf::schedmp {
@@ -14,14 +17,42 @@ namespace kerf::schedmp {
 // Called now and then meanwhile.
 using Alive = std::function<void()>;
 
-// Throws Error{kUnavailable} that names the file.
-SnapshotPart write_part(const std::filesystem::path& file, std::string_view bytes,
-                        const Alive& alive = {});
-// The same to a file in memory; kNoRoom where that cannot be.
-SnapshotPart commit_part(const std::filesystem::path& file, std::string_view bytes,
-                         const Alive& alive = {});
-// Throws Error{kUsage} that names the file where it is not what was written.
+// The file as it is written: what is there is whole or nothing. A disk that is full is no error,
+// which would end the run: from then on bytes are dropped, and finish() says why.
+class PartWriter {
+ public:
+  explicit PartWriter(const std::filesystem::path& path, Alive alive = {});
+  void write(std::string_view bytes);
+  SavedPart finish();
+
+ private:
+  template <class Act>
+  void attempt(const Act& act);
+
+  const Alive alive_;
+  std::optional<runtime::AtomicFile> file_;  // empty: it has failed
+  SavedPart saved_;
+};
+
+SavedPart write_part(const std::filesystem::path& file, std::string_view bytes,
+                     const Alive& alive = {});
+// Both throw Error{kUsage} that names the file where it is not what was written.
 std::string read_part(const PlacedPart& placed, const Alive& alive = {});
+void check_part(const PlacedPart& placed, const Alive& alive = {});
+
+// Who is to go on from what a worker writes: itself alone, or all workers, together from all files.
+enum class Reach : uint8_t { kAlone, kTogether };
+
+// The state of a worker's half that is too much for a string, and that no number of workers is
+// bound to: what was saved by some is loaded by others, however they divide it.
+class DividedState {
+ public:
+  virtual ~DividedState() = default;
+  virtual void save(PartWriter& to, Reach reach) = 0;
+  // Throws Error{kUsage} that names the file where one is not what was written, or all of them lack
+  // something.
+  virtual void load(const std::vector<PlacedPart>& parts, const Alive& alive) = 0;
+};
 
 // Of a half whose program keeps no snapshots.
 [[noreturn]] void throw_no_snapshot();

@@ -1,6 +1,7 @@
 #include "schedmp/snapshots.h"
 
 #include <system_error>
+#include <utility>
 
 #include "runtime/error.h"
 #include "runtime/file.h"
@@ -10,30 +11,13 @@ namespace kerf::schedmp {
 
 namespace {
 
-constexpr const char* kManifest = "snapshot.json";
-constexpr int kVersion = 1;
+namespace fs = std::filesystem;
 
-std::string round_name(int64_t round) { return kerf::format("round-{}", round); }
+// What versions before checkpoints had in their folders.
+constexpr const char* kOlderManifest = "snapshot.json";
 
-std::string part_name(size_t worker) { return kerf::format("worker-{}", worker); }
-
-Json json_of(const SnapshotPart& part) {
-  return {{"bytes", part.bytes}, {"crc32c", part.checksum}};
-}
-
-SnapshotPart part_of(const Json& parts, const std::string& name, const std::string& where) {
-  const Json& part = json_at(parts, name, where);
-  return {json_int(part, "bytes", where), static_cast<uint32_t>(json_int(part, "crc32c", where))};
-}
-
-std::string restore_request(const PlacedPart& placed) {
-  return request_of(WorkerRequest::kRestore, runtime::encode(placed));
-}
-
-Json json_of(const RunTold& run) {
-  Json told = Json::object();
-  for (const auto& [name, value] : run) told[name] = value;
-  return told;
+double seconds_since(runtime::Clock::time_point then) {
+  return std::chrono::duration<double>(runtime::Clock::now() - then).count();
 }
 
 }  // namespace
@@ -45,7 +29,7 @@ Snapshots::Snapshots(SnapshotOptions options, EncodedProgram& program, runtime::
   for (const std::string& job : jobs) all += kerf::format("{} {}", job.size(), job);
   job_ = runtime::crc32c(all);
   if (options_.folder.empty()) return;
-  options_.folder = std::filesystem::absolute(options_.folder);
+  options_.folder = fs::absolute(options_.folder);
   expect_folder();
   static_cast<void>(program_.snapshot());  // who keeps none says so before the run, not within
 }
@@ -53,24 +37,29 @@ Snapshots::Snapshots(SnapshotOptions options, EncodedProgram& program, runtime::
 void Snapshots::expect_folder() const {
   const std::string folder = options_.folder.string();
   std::error_code failed;
-  std::filesystem::create_directories(options_.folder, failed);
+  fs::create_directories(options_.folder, failed);
   if (failed)
     throw Error(ErrorCode::kUnavailable,
                 kerf::format("it cannot become a folder for snapshots: {}", failed.message()),
                 folder);
-  const bool own = !options_.resume.empty() &&
-                   std::filesystem::equivalent(options_.folder, options_.resume, failed);
-  if (!own && std::filesystem::exists(options_.folder / kManifest))
+  const bool own =
+      !options_.resume.empty() && fs::equivalent(options_.folder, options_.resume, failed);
+  if (!own && !checkpoints_in(options_.folder).empty())
     throw Error(ErrorCode::kUsage,
                 "it has a snapshot of another run: go on with that, or take another folder",
                 folder);
 }
 
+void Snapshots::tell(const std::string& what) const {
+  if (options_.tell) options_.tell(what);
+}
+
 bool Snapshots::is_due(int64_t next_round) const {
-  if (options_.folder.empty() || next_round <= last_round_) return false;
-  const auto since = std::chrono::duration<double>(runtime::Clock::now() - last_).count();
-  return (options_.every_rounds > 0 && next_round % options_.every_rounds == 0) ||
-         (options_.every_seconds > 0 && since >= options_.every_seconds);
+  if (options_.folder.empty() || !program_.rests_before(next_round)) return false;
+  const int64_t number = program_.progress(next_round);
+  if (number <= last_number_) return false;
+  return (options_.every_rounds > 0 && number % options_.every_rounds == 0) ||
+         (options_.every_seconds > 0 && seconds_since(last_) >= options_.every_seconds);
 }
 
 std::vector<std::string> Snapshots::ask(const std::vector<std::string>& requests) {
@@ -86,86 +75,125 @@ std::vector<std::string> Snapshots::ask(const std::vector<std::string>& requests
   return answers;
 }
 
-void Snapshots::take(int64_t next_round) {
-  const std::string name = round_name(next_round);
-  const std::filesystem::path folder = options_.folder / name;
-  std::filesystem::create_directories(folder);
-  std::vector<std::string> requests;
-  for (size_t worker = 0; worker < crew_.workers().size(); ++worker)
-    requests.push_back(request_of(WorkerRequest::kSnapshot, (folder / part_name(worker)).string()));
-  Json parts{{"scheduler", json_of(write_part(folder / "scheduler", program_.snapshot()))}};
-  const std::vector<std::string> answers = ask(requests);
-  std::vector<std::string> restore;
-  for (size_t worker = 0; worker < answers.size(); ++worker) {
-    const auto part = runtime::decode<SnapshotPart>(answers[worker]);
-    parts[part_name(worker)] = json_of(part);
-    restore.push_back(restore_request({(folder / part_name(worker)).string(), part}));
+bool Snapshots::take(int64_t next_round) {
+  const auto begin = runtime::Clock::now();
+  last_number_ = program_.progress(next_round);
+  const fs::path path = checkpoint_path(options_.folder, last_number_);
+  Checkpoint manifest{.program = program_.name(),
+                      .number = last_number_,
+                      .round = next_round,
+                      .workers = static_cast<int64_t>(crew_.workers().size()),
+                      .run = options_.run};
+  if (!program_.goes_on_anywhere()) manifest.job = job_;
+  const std::string why = write(path, std::move(manifest));
+  if (why.empty()) {
+    ++counts_.taken;
+    prune(options_.folder, options_.keep, last_number_);
+  } else {
+    ++counts_.failed;
+    remove_checkpoint(path);
+    tell(kerf::format("no snapshot was taken, and the run goes on: {}", why));
   }
-  const Json manifest{{"kerf_snapshot", kVersion},
-                      {"program", program_.name()},
-                      {"round", next_round},
-                      {"workers", answers.size()},
-                      {"job", job_},
-                      {"run", json_of(options_.run)},
-                      {"parts", parts}};
-  runtime::write_file_atomic(options_.folder / kManifest, json_text(manifest, 2) + "\n");
-  // The one before, of which nobody knows any more. What cannot be removed is left.
-  std::error_code ignored;
-  if (!last_name_.empty() && last_name_ != name)
-    std::filesystem::remove_all(options_.folder / last_name_, ignored);
-  restore_requests_ = std::move(restore);
-  last_name_ = name;
-  last_round_ = next_round;
   last_ = runtime::Clock::now();
+  counts_.seconds += seconds_since(begin);
+  return why.empty();
 }
 
-void Snapshots::expect_this_run(const Json& manifest, const std::string& where) const {
+std::string Snapshots::write(const fs::path& path, Checkpoint manifest) {
+  remove_checkpoint(path);  // of a run that this one took the place of
+  std::error_code failed;
+  fs::create_directories(path, failed);
+  std::vector<std::string> requests;
+  for (size_t worker = 0; worker < crew_.workers().size(); ++worker)
+    requests.push_back(request_of(WorkerRequest::kSnapshot, worker_file(path, worker).string()));
+  std::string failure = failed ? kerf::format("{}: {}", path.string(), failed.message()) : "";
+  const auto part_of = [&](SavedPart saved) {
+    if (failure.empty()) failure = saved.failure;
+    return saved.part;
+  };
+  manifest.scheduler = part_of(write_part(scheduler_file(path), program_.snapshot()));
+  for (const std::string& answer : ask(requests))
+    manifest.parts.push_back(part_of(runtime::decode<SavedPart>(answer)));
+  if (!failure.empty()) return failure;
+  try {
+    write_manifest(path, manifest);
+    runtime::settle_folder(options_.folder);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUnavailable) throw;
+    return error.what();
+  }
+  go_on_from(path, manifest);
+  return {};
+}
+
+// From now on, where a worker has to.
+void Snapshots::go_on_from(const fs::path& path, const Checkpoint& manifest) {
+  std::vector<PlacedPart> parts;
+  for (size_t worker = 0; worker < manifest.parts.size(); ++worker)
+    parts.push_back({worker_file(path, worker).string(), manifest.parts[worker]});
+  restore_requests_.clear();
+  for (size_t worker = 0; worker < crew_.workers().size(); ++worker)
+    restore_requests_.push_back(
+        program_.goes_on_anywhere()
+            ? request_of(WorkerRequest::kLoad, runtime::encode(parts))
+            : request_of(WorkerRequest::kRestore, runtime::encode(parts.at(worker))));
+}
+
+fs::path Snapshots::newest_whole(const fs::path& folder) const {
+  if (fs::exists(folder / kOlderManifest))
+    throw Error(ErrorCode::kUsage, "it is of an older version of Kerf",
+                (folder / kOlderManifest).string());
+  std::vector<std::string> wrong;
+  for (const auto& [number, path] : checkpoints_in(folder)) {
+    const std::vector<std::string> faults = faults_of(path);
+    if (faults.empty()) {
+      if (!wrong.empty())
+        tell(kerf::format("goes on from {}, as newer ones are not whole: {}", path.string(),
+                          fmt::join(wrong, "; ")));
+      return path;
+    }
+    wrong.insert(wrong.end(), faults.begin(), faults.end());
+  }
+  if (wrong.empty())
+    throw Error(ErrorCode::kUsage, "there is no checkpoint in it", folder.string());
+  throw Error(ErrorCode::kUsage,
+              kerf::format("no checkpoint in it is whole: {}", fmt::join(wrong, "; ")),
+              folder.string());
+}
+
+void Snapshots::expect_this_run(const Checkpoint& manifest, const std::string& where) const {
   const auto refuse_unless = [&](bool fine, const std::string& what) {
     if (!fine) throw Error(ErrorCode::kUsage, what, where);
   };
-  refuse_unless(json_int(manifest, "kerf_snapshot", where) == kVersion,
-                "it is of another version of Kerf");
-  const std::string program = json_string(manifest, "program", where);
-  refuse_unless(program == program_.name(),
-                kerf::format("it is of the program {}, not {}", program, program_.name()));
+  refuse_unless(manifest.program == program_.name(),
+                kerf::format("it is of the program {}, not {}", manifest.program, program_.name()));
+  refuse_unless(manifest.job.has_value() != program_.goes_on_anywhere(),
+                "it is of another version of the program");
   const size_t workers = crew_.workers().size();
-  const int64_t count = json_int(manifest, "workers", where);
-  refuse_unless(count == static_cast<int64_t>(workers),
-                kerf::format("it is of {} workers, and this run has {}", count, workers));
-  const Json& run = json_at(manifest, "run", where);
-  refuse_unless(run.is_object() && run.size() == options_.run.size(),
-                "it tells its run by other names");
+  refuse_unless(
+      program_.goes_on_anywhere() || manifest.workers == static_cast<int64_t>(workers),
+      kerf::format("it is of {} workers, and this run has {}", manifest.workers, workers));
+  refuse_unless(manifest.run.size() == options_.run.size(), "it tells its run by other names");
   for (const auto& [name, value] : options_.run) {
-    const std::string other = json_string(run, name, where);
-    refuse_unless(other == value,
-                  kerf::format("its run had {} {}, and this one has {}", name, other, value));
+    const auto other = manifest.run.find(name);
+    refuse_unless(other != manifest.run.end(), "it tells its run by other names");
+    refuse_unless(other->second == value, kerf::format("its run had {} {}, and this one has {}",
+                                                       name, other->second, value));
   }
-  refuse_unless(json_int(manifest, "job", where) == job_,
+  refuse_unless(!manifest.job || *manifest.job == job_,
                 "its workers were told something else: other data, or other flags");
 }
 
 int64_t Snapshots::resume() {
   if (options_.resume.empty()) return 0;
-  const std::filesystem::path folder = std::filesystem::absolute(options_.resume);
-  const std::string where = (folder / kManifest).string();
-  const Json manifest = parse_json(runtime::read_file(where), where);
-  expect_this_run(manifest, where);
-  const int64_t round = json_int(manifest, "round", where);
-  if (round < 1) throw Error(ErrorCode::kUsage, "its round is not above 0", where);
-
-  const Json& parts = json_at(manifest, "parts", where);
-  const std::filesystem::path from = folder / round_name(round);
-  restore_requests_.clear();
-  for (size_t worker = 0; worker < crew_.workers().size(); ++worker) {
-    const std::string name = part_name(worker);
-    restore_requests_.push_back(
-        restore_request({(from / name).string(), part_of(parts, name, where)}));
-  }
-  restore_from({(from / "scheduler").string(), part_of(parts, "scheduler", where)}, program_);
+  const fs::path path = newest_whole(fs::absolute(options_.resume));
+  const Checkpoint manifest = read_manifest(path);
+  expect_this_run(manifest, path.string());
+  restore_from({scheduler_file(path).string(), manifest.scheduler}, program_);
+  go_on_from(path, manifest);
   ask(restore_requests_);
-  last_round_ = round;
-  if (options_.folder == folder) last_name_ = round_name(round);
-  return round;
+  last_number_ = manifest.number;
+  return manifest.round;
 }
 
 }  // namespace kerf::schedmp

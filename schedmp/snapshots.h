@@ -1,38 +1,43 @@
-// Snapshots: what the halves of a program and its tables hold between two rounds, as files, from
-// which a later run goes on: to the same bits, but for what stale reads of tables decide.
-//
-//   FOLDER/snapshot.json     which of the folders beside it counts, the sums of its files, and of
-//                            which run it is; replaced atomically: there is always a whole one
-//   FOLDER/round-1200/       scheduler, worker-0, worker-1, ...; each writes its own
+// Snapshots: what the halves of a program and its tables hold between two rounds, as checkpoints
+// (checkpoint_folder.h), from which a later run goes on: to the same bits, but for what stale reads
+// of tables decide.
 //
 // One is taken with no task under way: the loop schedules nothing before the last round is folded
-// in. By rounds, not seconds, two runs take theirs at the same places. Workers write where the
-// scheduler says, so all see one file system. Belongs to the loop's thread.
+// in. By rounds or steps, not seconds, two runs take theirs at the same places. Workers write where
+// the scheduler says, so all see one file system. Those before go when a new one is whole. One that
+// cannot be written, to a disk that is full, is told of, and the run goes on. Belongs to the loop's
+// thread.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "runtime/crew.h"
-#include "runtime/json.h"
 #include "runtime/time.h"
+#include "schedmp/checkpoint_folder.h"
 #include "schedmp/encoded_program.h"
 
 namespace kerf::schedmp {
 
-// Names and values that two runs share of which one goes on with the other: flags, what files are
-// like. What the workers are told beforehand is compared in any case.
-using RunTold = std::map<std::string, std::string>;
-
 struct SnapshotOptions {
   std::filesystem::path folder = {};  // empty: none is taken
-  int64_t every_rounds = 0;           // 0: not by rounds
+  int64_t every_rounds = 0;           // of training steps; 0: not by those
   double every_seconds = 0;           // 0: not by seconds
+  int64_t keep = 1;                   // as many are there, once they were taken
   std::filesystem::path resume = {};  // of the run that this one goes on with; empty: it is new
-  RunTold run = {};
+  RunTold run = {};                   // compared with that run's
+  // Told of snapshots that could not be taken, or not be resumed.
+  std::function<void(const std::string&)> tell = {};
+};
+
+// What became of those that were due.
+struct SnapshotCounts {
+  int64_t taken = 0;
+  int64_t failed = 0;
+  double seconds = 0;  // that all of them took
 };
 
 class Snapshots {
@@ -42,20 +47,27 @@ class Snapshots {
   Snapshots(SnapshotOptions options, EncodedProgram& program, runtime::Crew& crew,
             const std::vector<std::string>& jobs);
 
-  // Gives all halves what they held, where the run is to go on; the next round. Throws
-  // Error{kUsage} that names the file where it is of another run or not what was written.
+  // Gives all halves what they held, where the run is to go on, from the newest that is whole; the
+  // next round. Throws Error{kUsage} that names the file where it is of another run, or none is
+  // whole.
   int64_t resume();
 
   // By which each worker goes on from the last that was taken or resumed; none: there is none.
   const std::vector<std::string>& restore_requests() const { return restore_requests_; }
 
   bool is_due(int64_t next_round) const;
-  // No task is under way.
-  void take(int64_t next_round);
+  // No task is under way. Whether it is there.
+  bool take(int64_t next_round);
+  const SnapshotCounts& counts() const { return counts_; }
 
  private:
   void expect_folder() const;
-  void expect_this_run(const Json& manifest, const std::string& where) const;
+  // Why it could not be written; empty: it is there.
+  std::string write(const std::filesystem::path& path, Checkpoint manifest);
+  std::filesystem::path newest_whole(const std::filesystem::path& folder) const;
+  void expect_this_run(const Checkpoint& manifest, const std::string& where) const;
+  void go_on_from(const std::filesystem::path& path, const Checkpoint& manifest);
+  void tell(const std::string& what) const;
   std::vector<std::string> ask(const std::vector<std::string>& requests);
 
   SnapshotOptions options_;
@@ -63,8 +75,8 @@ class Snapshots {
   runtime::Crew& crew_;
   uint32_t job_ = 0;  // a sum of what the workers were told beforehand
   std::vector<std::string> restore_requests_;
-  int64_t last_round_ = 0;
-  std::string last_name_;  // the folder that the manifest names
+  SnapshotCounts counts_;
+  int64_t last_number_ = 0;  // due at last
   runtime::Clock::time_point last_ = runtime::Clock::now();
 };
 

@@ -2,9 +2,13 @@
 //
 //   kUpdate    a task of the program                             -> its result
 //   kTraced    the round, and a task                             -> the spans, and its result
-//   kSnapshot  a path: write what half and tables hold there     -> a SnapshotPart
-//   kCommit    the same, to a file in memory                      -> a SnapshotPart, or kNoRoom
+//   kSnapshot  a path: write what this worker has to give to a
+//              snapshot that all write together                  -> a SavedPart
+//   kCommit    a path: write what this worker alone can go on
+//              from                                              -> a SnapshotPart, or kNoRoom
 //   kRestore   a PlacedPart: go on from what lies there           -> nothing
+//   kLoad      PlacedParts: go on from a snapshot, were it of
+//              another number of workers (DividedState)          -> nothing
 #pragma once
 
 #include <cstdint>
@@ -23,6 +27,7 @@ enum class WorkerRequest : char {
   kSnapshot = 's',
   kCommit = 'c',
   kRestore = 'r',
+  kLoad = 'l',
 };
 
 inline std::string request_of(WorkerRequest kind, std::string_view what) {
@@ -66,6 +71,15 @@ struct SnapshotPart {
 };
 // Of what could not be written.
 inline constexpr SnapshotPart kNoRoom{-1, 0};
+struct SavedPart {
+  SnapshotPart part;
+  std::string failure = {};  // why it could not be written
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(part, failure);
+  }
+};
 struct PlacedPart {
   std::string file;
   SnapshotPart part;

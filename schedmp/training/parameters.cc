@@ -40,10 +40,6 @@ class Settled {
   runtime::Stream& stream_;
 };
 
-bool holds_weights(const Local& local) {
-  return local.kind == LocalKind::kParameter || local.kind == LocalKind::kHome;
-}
-
 }  // namespace
 
 Parameters::Parameters(const partitioner::Model& model, std::vector<const partitioner::Part*> parts,
@@ -96,9 +92,9 @@ void Parameters::begin(const Tensor& at, uint64_t seed) {
   const Value& value = model_.value(each.value);
   const TensorView to = view(at.part, at.local);
   if (value.literal != nullptr)
-    return write(at, ops::Box::whole(value.spec.shape.rank()), value.literal->bytes.data());
+    return write({at, to}, ops::Box::whole(value.spec.shape.rank()), value.literal->bytes.data());
   if (value.contents != nullptr)
-    return fill(at, [&](const RowRange& rows, size_t row_bytes) {
+    return fill({at, to}, [&](const RowRange& rows, size_t row_bytes) {
       std::string bytes(static_cast<size_t>(rows.count) * row_bytes, '\0');
       value.contents->read(static_cast<size_t>(rows.first) * row_bytes,
                            std::as_writable_bytes(std::span(bytes)));
@@ -113,23 +109,22 @@ void Parameters::begin(const Tensor& at, uint64_t seed) {
       runtime::overwritten(to.data, to.bytes()));
 }
 
-template <class Read>
-void Parameters::fill(const Tensor& at, const Read& read) {
-  const ops::ValueSpec& spec = model_.value(local(at).value).spec;
+void Parameters::fill(const Contents& at, const Read& read) {
+  const ops::ValueSpec& spec = model_.value(local(at.of).value).spec;
   const ops::Box whole = ops::Box::whole(spec.shape.rank());
   const size_t rows = spec.shape.rank() == 0 ? 1 : static_cast<size_t>(spec.shape[0]);
   for (const ops::Box& slice : slices_of(spec)) {
-    if (ops::intersect(slice, local(at).box).empty()) continue;
+    if (ops::intersect(slice, local(at.of).box).empty()) continue;
     const std::string bytes = read(rows_of(slice, whole, spec.shape), spec.bytes(0) / rows);
     write(at, slice, bytes.data());
     bench_.stream().synchronize();
   }
 }
 
-Parameters::Rows Parameters::rows_within(const Tensor& at, const ops::Box& slice) const {
-  const ops::ValueSpec& spec = model_.value(local(at).value).spec;
-  const ops::Box& held = local(at).box;
-  Rows rows{ops::normalized(ops::intersect(slice, held), spec.shape), view(at.part, at.local)};
+Parameters::Rows Parameters::rows_within(const Contents& at, const ops::Box& slice) const {
+  const ops::ValueSpec& spec = model_.value(local(at.of).value).spec;
+  const ops::Box& held = local(at.of).box;
+  Rows rows{ops::normalized(ops::intersect(slice, held), spec.shape), at.view};
   if (rows.box.empty() || rows.view.bytes() == 0 || rows.view.shape.rank() == 0) return rows;
   const size_t row_bytes = rows.view.bytes() / static_cast<size_t>(rows.view.shape[0]);
   const RowRange range = rows_of(rows.box, held, spec.shape);
@@ -138,13 +133,13 @@ Parameters::Rows Parameters::rows_within(const Tensor& at, const ops::Box& slice
   return rows;
 }
 
-void Parameters::write(const Tensor& at, const ops::Box& slice, const void* bytes) {
-  const ops::ValueSpec& spec = model_.value(local(at).value).spec;
+void Parameters::write(const Contents& at, const ops::Box& slice, const void* bytes) {
+  const ops::ValueSpec& spec = model_.value(local(at.of).value).spec;
   const Rows rows = rows_within(at, slice);
   if (rows.box.empty() || rows.view.bytes() == 0) return;
   ops::Selection in_slice(slice, rows.box, spec);
   KERF_CHECK(in_slice.bytes(1) == rows.view.bytes(), "{} bytes of a slice of {} for {}",
-             in_slice.bytes(1), model_.value(local(at).value).name, rows.view.bytes());
+             in_slice.bytes(1), model_.value(local(at.of).value).name, rows.view.bytes());
   runtime::launch(
       bench_.stream(),
       [in_slice = std::move(in_slice), from = static_cast<const std::byte*>(bytes)](
@@ -152,9 +147,8 @@ void Parameters::write(const Tensor& at, const ops::Box& slice, const void* byte
       runtime::overwritten(rows.view.data, rows.view.bytes()));
 }
 
-// In model order.
-template <class Wanted>
-std::vector<Parameters::Tensor> Parameters::tensors(const Wanted& wanted) const {
+std::vector<Parameters::Tensor> Parameters::tensors(
+    const std::function<bool(const Local&)>& wanted) const {
   std::vector<Tensor> found;
   for (size_t part = 0; part < parts_.size(); ++part)
     for (size_t i = 0; i < parts_[part]->locals.size(); ++i)
@@ -249,7 +243,8 @@ void Parameters::load(const std::filesystem::path& safetensors) {
   for (const Tensor& at : tensors(holds_weights)) {
     const Value& value = model_.value(local(at).value);
     if (value.literal != nullptr) continue;
-    fill(at, [&](const RowRange& rows, size_t /*row_bytes*/) { return file.read(value, rows); });
+    fill(weights_of(at),
+         [&](const RowRange& rows, size_t /*row_bytes*/) { return file.read(value, rows); });
   }
 }
 
@@ -281,12 +276,12 @@ void Parameters::save(size_t part, int number, const std::vector<ops::Layout>& l
         {value.name, {value.spec.dtype, ops::local_shape(share->box, value.spec.shape)}});
   }
   SafetensorsWriter file(safetensors, specs);
-  for (const auto& [from, box] : shares) save(from, *box, file);
+  for (const auto& [from, box] : shares) save(weights_of(from), *box, file.stream());
   file.commit();
 }
 
-void Parameters::save(const Tensor& from, const ops::Box& share, SafetensorsWriter& to) const {
-  const ops::ValueSpec& spec = model_.value(local(from).value).spec;
+void Parameters::save(const Contents& from, const ops::Box& share, SafetensorsStream& to) const {
+  const ops::ValueSpec& spec = model_.value(local(from.of).value).spec;
   std::string bytes;
   for (const ops::Box& slice : slices_of(spec)) {
     const ops::Box piece = ops::normalized(ops::intersect(slice, share), spec.shape);

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "ops/workbench.h"
@@ -15,7 +17,11 @@
 
 namespace kerf::schedmp {
 
-class SafetensorsWriter;
+class SafetensorsStream;
+class StoredSlices;
+struct RowRange;
+struct StoredSlice;
+enum class Reach : uint8_t;
 
 class Parameters {
  public:
@@ -63,6 +69,10 @@ class Parameters {
   // and by its number in the plan.
   void save(size_t part, int number, const std::vector<ops::Layout>& layouts,
             const std::filesystem::path& safetensors) const;
+  // For checkpoints: weights and optimizer states, all that is here, or as `layouts` share it out,
+  // each box once. The slices are written while this lives and no step is under way.
+  std::vector<StoredSlice> slices(Reach reach, const std::vector<ops::Layout>& layouts) const;
+  void load(StoredSlices& slices);
 
  private:
   struct Tensor {
@@ -70,8 +80,12 @@ class Parameters {
     int local = 0;
   };
   static size_t stride_of(const ops::TensorView& one);
-  template <class Wanted>
-  std::vector<Tensor> tensors(const Wanted& wanted) const;
+  static bool holds_weights(const partitioner::Local& local) {
+    return local.kind == partitioner::LocalKind::kParameter ||
+           local.kind == partitioner::LocalKind::kHome;
+  }
+  // In model order.
+  std::vector<Tensor> tensors(const std::function<bool(const partitioner::Local&)>& wanted) const;
   // Memory of all these tensors, `copies` of each in a row, zeroed, and a view for each.
   template <class Place>
   void lay_out(const std::vector<Tensor>& tensors, int copies, const Place& place);
@@ -79,13 +93,20 @@ class Parameters {
   // is one.
   Tensor holder(const std::vector<Tensor>& all, partitioner::ValueId value,
                 const ops::Box& box) const;
-  void save(const Tensor& from, const ops::Box& share, SafetensorsWriter& to) const;
+  // Contents of a tensor: `view`, its weights or one of its states.
+  struct Contents {
+    Tensor of;
+    ops::TensorView view;
+  };
+  Contents weights_of(const Tensor& at) const { return {at, view(at.part, at.local)}; }
+  void save(const Contents& from, const ops::Box& share, SafetensorsStream& to) const;
+  void add_slices(const Tensor& at, const ops::Box& box, std::vector<StoredSlice>& to) const;
   // What a tensor has of a slice (weight_slices.h), and where.
   struct Rows {
     ops::Box box;
     ops::TensorView view;
   };
-  Rows rows_within(const Tensor& at, const ops::Box& slice) const;
+  Rows rows_within(const Contents& at, const ops::Box& slice) const;
   void lay_out_packed();
   // Where the part has what the newest version of that number is kept in, beside the newest.
   ops::TensorView older(size_t part, int local, int number) const;
@@ -93,10 +114,10 @@ class Parameters {
   void begin(const Tensor& at, uint64_t seed);
   // What `read` gives of each slice of which the tensor has something: its bytes, which begin so
   // many bytes from the value's own begin.
-  template <class Read>
-  void fill(const Tensor& at, const Read& read);
+  using Read = std::function<std::string(const RowRange& rows, size_t row_bytes)>;
+  void fill(const Contents& at, const Read& read);
   // What the tensor has of `slice`, whose dense bytes outlive the work.
-  void write(const Tensor& at, const ops::Box& slice, const void* bytes);
+  void write(const Contents& at, const ops::Box& slice, const void* bytes);
   const partitioner::Local& local(const Tensor& tensor) const {
     return parts_[tensor.part]->locals[static_cast<size_t>(tensor.local)];
   }

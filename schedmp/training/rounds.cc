@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/error.h"
+
 namespace kerf::schedmp {
 
 Rounds::Rounds(const TrainingOptions& options, int64_t train_rows, int64_t test_rows)
@@ -19,9 +21,19 @@ std::optional<TrainingTask> Rounds::next() {
   task->sequence = sequence_++;
   task->next = rows_behind();
   const bool trains = task->kind == TaskKind::kTrain;
-  const bool goes_on = trains && task->next.kind == TaskKind::kTrain && task->next.rows > 0;
+  const int64_t drains = options_->drain_every;
+  const bool goes_on = trains && task->next.kind == TaskKind::kTrain && task->next.rows > 0 &&
+                       (drains == 0 || step_ % drains != 0);
   task->ramps = {!std::exchange(under_way_, goes_on), !goes_on};
   return task;
+}
+
+void Rounds::check_restored() {
+  const bool fine = sequence_ >= 0 && step_ >= 0 && epoch_ >= 0 && first_ >= 0 &&
+                    first_ <= train_rows_ && test_first_ >= 0 && test_first_ <= test_rows_ &&
+                    in_vain_ >= 0;
+  if (!fine) throw Error(ErrorCode::kProtocol, "it is at rows that this run does not have");
+  first_step_ = step_;
 }
 
 TaskRows Rounds::rows_behind() const {
@@ -59,7 +71,8 @@ std::optional<TrainingTask> Rounds::next_step() {
     ++epoch_;
     first_ = 0;
   }
-  TrainingTask task{TaskKind::kTrain, 0, step_, epoch_, first_, 0, step_ < options_->trace_steps};
+  TrainingTask task{
+      TaskKind::kTrain, 0, step_, epoch_, first_, 0, step_ < first_step_ + options_->trace_steps};
   task.rows = std::min(batch_, train_rows_ - first_);
   task.learning_rate = learning_rate_of(options_->rates, options_->optimizer.learning_rate, step_,
                                         total_, steps_per_epoch_);

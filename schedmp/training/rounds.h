@@ -16,6 +16,7 @@ class Rounds {
   Rounds(const TrainingOptions& options, int64_t train_rows, int64_t test_rows);
 
   int64_t total_steps() const { return total_; }
+  int64_t begun_steps() const { return step_; }
 
   // What comes next hangs on the evaluation that was scheduled last: until judge() was told of it,
   // next() must not be asked.
@@ -27,6 +28,15 @@ class Rounds {
   // Empty: the run is over. The task says which rows are next, and what is at its ends: between a
   // step and the next nothing drains.
   std::optional<TrainingTask> next();
+
+  // For snapshots: where it is, as archives want it (schedmp/state.h).
+  template <class Archive>
+  void state(Archive& archive) {
+    archive(sequence_, step_, epoch_, first_, test_first_, under_way_, evaluating_, evaluated_,
+            saved_, waits_, keeps_, lowest_, in_vain_);
+  }
+  // Behind that. Throws Error{kProtocol} where it came to be at a place that no run of these options gets to.
+  void check_restored();
 
  private:
   // Of the task that next() will give, if that is certain.
@@ -46,6 +56,7 @@ class Rounds {
   int64_t total_ = 0;
   int64_t sequence_ = 0;
   int64_t step_ = 0;
+  int64_t first_step_ = 0;  // that it does, where it goes on from a snapshot
   int64_t epoch_ = 0;
   int64_t first_ = 0;
   int64_t test_first_ = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "schedmp/state.h"
 #include "schedmp/training/lanes.h"
 #include "schedmp/training/replica_tasks.h"
 #include "schedmp/training/training_state.h"
@@ -84,10 +85,12 @@ int Training::depth() const {
   return ahead + static_cast<int>(std::min<int64_t>(replicas.consistency.count, kMostAhead));
 }
 
-Training::Decision Training::schedule(int64_t /*round*/) {
+Training::Decision Training::schedule(int64_t round) {
   if (state_->rounds.waits()) return Wait{};
   const std::optional<TrainingTask> task = state_->rounds.next();
   if (!task) return Done{};
+  state_->last_round = round;
+  state_->last_ramps = task->ramps;
   state_->under_way.push_back(*task);
   return state_->tasks_of(*task);
 }
@@ -96,6 +99,28 @@ void Training::aggregate(int64_t /*round*/, std::vector<Result> results) {
   const TrainingTask task = state_->under_way.front();
   state_->under_way.pop_front();
   state_->fold(task, std::move(results));
+}
+
+bool Training::keeps_state() const { return state_->keeps_state(); }
+
+// A pipeline that goes on has begun the next step in the last.
+bool Training::rests_before(int64_t round) const {
+  if (!state_->schedule.endless()) return true;
+  return round == state_->last_round ? state_->last_ramps.fills : state_->last_ramps.drains;
+}
+
+int64_t Training::progress(int64_t /*next_round*/) const { return state_->rounds.begun_steps(); }
+
+std::string Training::snapshot() {
+  if (!state_->keeps_state()) throw_no_snapshot();
+  return state_of(*state_);
+}
+
+void Training::restore(std::string_view snapshot) {
+  if (!state_->keeps_state()) throw_no_snapshot();
+  take_state(*state_, snapshot);
+  state_->rounds.check_restored();
+  state_->resumed_steps = std::ssize(state_->steps);
 }
 
 const std::vector<StepRecord>& Training::steps() const { return state_->steps; }
@@ -111,6 +136,7 @@ const std::vector<RouteFigures>& Training::routes() const { return state_->route
 const Numbering& Training::numbering() const { return state_->numbering; }
 int64_t Training::labels_per_row() const { return state_->labels_per_row(); }
 int Training::label_axes() const { return state_->label_axes(); }
+int64_t Training::resumed_steps() const { return state_->resumed_steps; }
 int64_t Training::total_steps() const { return state_->rounds.total_steps(); }
 const Verdict& Training::verdict() const { return state_->proof.verdict(); }
 

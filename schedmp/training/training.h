@@ -15,6 +15,7 @@
 
 #include "ops/optimizer.h"
 #include "partitioner/part.h"
+#include "schedmp/checkpoint_folder.h"
 #include "schedmp/dataset.h"
 #include "schedmp/program.h"
 #include "schedmp/training/lbfgs.h"
@@ -60,6 +61,9 @@ struct TrainingOptions {
   std::filesystem::path results = {};
   // Several plans at once, each with `batch` rows of a step: a step is that of all.
   ReplicaOptions replicas = {};
+  // Steps, behind which a pipeline that goes on drains, so that a snapshot can be taken; 0: only
+  // where there is no next step.
+  int64_t drain_every = 0;
   // By L-BFGS instead of the optimizer (lbfgs_training.h). Replicas are synchronous then.
   std::optional<LbfgsOptions> lbfgs = {};
 };
@@ -79,6 +83,12 @@ struct StepRecord {
   int64_t end_ns = 0;     // when the first worker was done with it, on its own clock
   int64_t staleness = 0;  // clocks that weights lacked at most, which replicas fetched in it
   int left_out = 0;       // replicas that were not finite, where others were: not in the figures
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(step, epoch, rows, loss, correct, gradient_norm, skipped, learning_rate, end_ns,
+            staleness, left_out);
+  }
 };
 struct EvaluationRecord {
   int64_t after_epoch = 0;
@@ -95,6 +105,11 @@ struct EvaluationRecord {
   int label_axes = 0;      // of a row's labels: 0 of one, 1 of a text's, 2 of an image's
 
   int64_t labels() const { return rows * labels_per_row; }
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(after_epoch, rows, correct, loss, labels_per_row, in_top, kept, of_classes, end_ns,
+            label_axes);
+  }
   double share(int64_t of_labels) const {
     return rows == 0 ? 0 : static_cast<double>(of_labels) / static_cast<double>(labels());
   }
@@ -133,6 +148,10 @@ struct RouteFigures {
   int64_t bytes = 0;
 };
 
+// Of Training::told().
+inline constexpr const char* kToldModel = "the model";          // its source
+inline constexpr const char* kToldNumbering = "the numbering";  // of the training rows, as a text
+
 // Told about progress as it happens, on the scheduler's thread. All optional.
 struct TrainingObserver {
   std::function<void(const StepRecord&)> step;
@@ -166,6 +185,14 @@ class Training : public SchedulerHalf<TrainingMessages> {
   int depth() const override;
   Decision schedule(int64_t round) override;
   void aggregate(int64_t round, std::vector<Result> results) override;
+  // Snapshots have where the run is and what has come of it, not what its workers measured. Of runs
+  // of one replica, by an optimizer that goes step by step.
+  bool keeps_state() const override;
+  bool rests_before(int64_t round) const override;
+  bool goes_on_anywhere() const override { return true; }
+  int64_t progress(int64_t next_round) const override;  // steps
+  std::string snapshot() override;
+  void restore(std::string_view snapshot) override;
   int count_workers() const;  // of all replicas
 
   // After the run, on the scheduler.
@@ -181,7 +208,11 @@ class Training : public SchedulerHalf<TrainingMessages> {
   const Numbering& numbering() const;
   int64_t labels_per_row() const;
   int label_axes() const;
-  int64_t total_steps() const;  // that this run will make at most
+  int64_t total_steps() const;    // that this run will make at most
+  int64_t resumed_steps() const;  // that it had made before it went on from a snapshot
+  // By flag, what a run that goes on from a snapshot has in common with the one that took it: all
+  // that decides what is learnt, but for the plan, which may be another.
+  RunTold told() const;
   const Verdict& verdict() const;
   // Each worker's spans, on its own clock.
   std::vector<std::vector<runtime::Span>> take_spans();
@@ -209,5 +240,9 @@ void join_result(const partitioner::Model& model, const partitioner::Plan& plan,
 void join_weights(const partitioner::Model& model, const partitioner::Plan& plan,
                   const std::filesystem::path& shards, const std::filesystem::path& file,
                   const Numbering& numbering = {});
+// The same of a checkpoint; with patience, of its best weights.
+class StoredSlices;
+void export_weights(const partitioner::Model& model, StoredSlices& from,
+                    const std::filesystem::path& file, const Numbering& numbering = {});
 
 }  // namespace kerf::schedmp

@@ -33,6 +33,14 @@ struct Training::State {
   void check_cap() const;
   int replica_of(int worker) const { return worker / plan.workers_bound(); }
 
+  // Whether snapshots are kept: not of what replicas and L-BFGS have in tables.
+  bool keeps_state() const { return options.replicas.count == 1 && !options.lbfgs; }
+  template <class Archive>
+  void state(Archive& archive) {
+    rounds.state(archive);
+    archive(steps, evaluations);
+  }
+
   // What a round hands out, to each replica its part of it.
   std::vector<Task> tasks_of(const TrainingTask& task);
   // Its results, of all workers that had one.
@@ -42,6 +50,7 @@ struct Training::State {
   void count(const TrainingTask& task, int worker, TrainingResult& result);
   void predict_one(const TrainingTask& task);
 
+  const ModelFactory make_model;
   const partitioner::Model model;
   const partitioner::Plan plan;
   const Schedule schedule;
@@ -57,12 +66,15 @@ struct Training::State {
   std::vector<TableSpec> tables;
   std::vector<std::pair<int32_t, int32_t>> table_of_part;
   std::deque<TrainingTask> under_way;
+  int64_t last_round = -1;  // that was scheduled
+  Ramps last_ramps = {true, true};
   // Of evaluations: when the first batch was handed out, and when the last result came in.
   int64_t first_ns = -1;
   int64_t last_ns = 0;
   std::vector<std::vector<WorkerTime>> evaluation_times;
   std::map<std::pair<int64_t, bool>, std::vector<partitioner::Traffic>> predicted;
   std::vector<StepRecord> steps;
+  int64_t resumed_steps = 0;
   std::vector<EvaluationRecord> evaluations;
   std::vector<WorkerFigures> workers;
   std::vector<RouteFigures> routes;

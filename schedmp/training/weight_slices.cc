@@ -19,6 +19,14 @@ std::vector<ops::Box> slices_of(const ops::ValueSpec& spec, size_t most_bytes) {
   return slices;
 }
 
+ops::Box slice_of_rows(const ops::Shape& shape, const RowRange& rows, int axis) {
+  ops::Box slice = ops::Box::whole(shape.rank());
+  if (shape.rank() == 0) return slice;
+  slice.axes[static_cast<size_t>(axis)] =
+      ops::IndexSet::range(rows.first, rows.first + rows.count).normalized(shape[axis]);
+  return slice;
+}
+
 RowRange rows_of(const ops::Box& piece, const ops::Box& share, const ops::Shape& shape, int axis) {
   if (piece.axes.empty()) return {0, 1};
   const ops::IndexSet& indices = piece.axes[static_cast<size_t>(axis)];

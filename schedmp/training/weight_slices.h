@@ -18,6 +18,9 @@ inline constexpr size_t kSliceBytes = size_t{1} << 20;
 // They cover the tensor in order; each of `most_bytes` at most, or of one index.
 std::vector<ops::Box> slices_of(const ops::ValueSpec& spec, size_t most_bytes = kSliceBytes);
 
+// Some consecutive indices of an axis of a tensor of that shape, all of the others.
+ops::Box slice_of_rows(const ops::Shape& shape, const RowRange& rows, int axis = 0);
+
 // Where `piece`, a slice of `share`, lies in the dense tensor that holds the share; `shape`: the
 // whole tensor's. Slices of another axis than the first lie along that one.
 RowRange rows_of(const ops::Box& piece, const ops::Box& share, const ops::Shape& shape,

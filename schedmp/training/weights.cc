@@ -1,4 +1,5 @@
-// The weights of a run: the workers' shares joined into whole tensors.
+// The weights of a run, or of its checkpoint: workers' shares joined into whole tensors.
+#include <functional>
 #include <map>
 #include <set>
 #include <utility>
@@ -6,6 +7,7 @@
 #include "ops/pack.h"
 #include "schedmp/safetensors.h"
 #include "schedmp/training/shards.h"
+#include "schedmp/training/stored_slices.h"
 #include "schedmp/training/stored_weights.h"
 #include "schedmp/training/training.h"
 #include "schedmp/training/weight_slices.h"
@@ -18,15 +20,6 @@ using partitioner::Value;
 using partitioner::ValueId;
 
 namespace {
-
-// Indices `rows` of an axis.
-ops::Box index_slice(const ops::Shape& shape, const RowRange& rows, int axis) {
-  ops::Box slice = ops::Box::whole(shape.rank());
-  if (shape.rank() == 0) return slice;
-  slice.axes[static_cast<size_t>(axis)] =
-      ops::IndexSet::range(rows.first, rows.first + rows.count).normalized(shape[axis]);
-  return slice;
-}
 
 // A slice of a kept value, from the shares that parts left.
 std::string joined(const Value& value, const ops::Box& slice, int axis, const ops::Layout& layout,
@@ -48,10 +41,13 @@ std::string joined(const Value& value, const ops::Box& slice, int axis, const op
 
 }  // namespace
 
-void join_weights(const Model& model, const Plan& plan, const std::filesystem::path& shards,
-                  const std::filesystem::path& file, const Numbering& numbering) {
-  std::vector<SafetensorsReader> open;
-  for (int part = 0; part < plan.parts(); ++part) open.emplace_back(shard_file(shards, part));
+namespace {
+
+// A slice of a value: some indices of an axis.
+using ReadSlice = std::function<std::string(const Value& value, const RowRange& rows, int axis)>;
+
+void write_weights(const Model& model, const ReadSlice& read, const std::filesystem::path& file,
+                   const Numbering& numbering) {
   std::vector<ValueId> ids;
   std::vector<NamedSpec> specs;
   std::set<std::string> names;
@@ -75,15 +71,38 @@ void join_weights(const Model& model, const Plan& plan, const std::filesystem::p
   SafetensorsWriter writer(file, specs, metadata);
   for (const ValueId id : ids) {
     const Value& value = model.value(id);
-    const auto slice = [&](const RowRange& rows, int axis) {
-      return joined(value, index_slice(value.spec.shape, rows, axis), axis,
-                    plan.layouts[static_cast<size_t>(id)], open);
-    };
+    const auto slice = [&](const RowRange& rows, int axis) { return read(value, rows, axis); };
     write_stored(value, slice, writer);
   }
   writer.commit();
+}
+
+}  // namespace
+
+void join_weights(const Model& model, const Plan& plan, const std::filesystem::path& shards,
+                  const std::filesystem::path& file, const Numbering& numbering) {
+  std::vector<SafetensorsReader> open;
+  for (int part = 0; part < plan.parts(); ++part) open.emplace_back(shard_file(shards, part));
+  std::map<const Value*, const ops::Layout*> layouts;
+  for (const ValueId id : model.kept_values())
+    layouts[&model.value(id)] = &plan.layouts[static_cast<size_t>(id)];
+  const auto read = [&](const Value& value, const RowRange& rows, int axis) {
+    return joined(value, slice_of_rows(value.spec.shape, rows, axis), axis, *layouts.at(&value),
+                  open);
+  };
+  write_weights(model, read, file, numbering);
   for (int part = 0; part < plan.parts(); ++part) std::filesystem::remove(shard_file(shards, part));
   std::filesystem::remove(shards);
+}
+
+void export_weights(const Model& model, StoredSlices& from, const std::filesystem::path& file,
+                    const Numbering& numbering) {
+  const std::string kind = from.has(kBestWeights) ? kBestWeights : kWeights;
+  const auto read = [&](const Value& value, const RowRange& rows, int axis) {
+    return from.read(kind, value.name, value.spec, ops::Box::whole(value.spec.shape.rank()), rows,
+                     axis);
+  };
+  write_weights(model, read, file, numbering);
 }
 
 }  // namespace kerf::schedmp

@@ -12,9 +12,11 @@
 #include "runtime/time.h"
 #include "schedmp/encoded_program.h"
 #include "schedmp/schedules.h"
+#include "schedmp/training/best_weights.h"
 #include "schedmp/training/result_memory.h"
 #include "schedmp/training/result_shares.h"
 #include "schedmp/training/shards.h"
+#include "schedmp/training/stored_slices.h"
 
 namespace kerf::schedmp {
 
@@ -179,6 +181,22 @@ void TrainingWorker::save() const {
                                  shard_file(job_.shards, parts[part]));
 }
 
+void TrainingWorker::save_state(PartWriter& to, Reach reach) {
+  if (shared_ || lbfgs_) throw_no_snapshot();
+  std::vector<StoredSlice> slices = executor_->parameters().slices(reach, plan_.layouts);
+  if (reach == Reach::kTogether && !job_.shards.empty())
+    add_best_weights(model_, plan_, job_.shards, executor_->part_numbers(), slices);
+  write_slices(slices, to);
+}
+
+void TrainingWorker::load_state(const std::vector<PlacedPart>& parts, const Alive& alive) {
+  if (shared_ || lbfgs_) throw_no_snapshot();
+  StoredSlices slices(parts, alive);
+  executor_->parameters().load(slices);
+  if (slices.has(kBestWeights) && !job_.shards.empty())
+    write_best_weights(slices, model_, plan_, executor_->part_numbers(), job_.shards);
+}
+
 const TrainingResult& TrainingWorker::work_on_vectors(const TrainingTask& task) {
   KERF_CHECK(lbfgs_ != nullptr, "vectors, and no L-BFGS");
   if (task.kind == TaskKind::kPlace) {
@@ -247,15 +265,21 @@ void TrainingWorker::measure_memory(const TrainingTask& task, TrainingResult& re
 
 namespace {
 
-class TrainingWorkerHalf final : public WorkerHalf<TrainingMessages> {
+class TrainingWorkerHalf final : public WorkerHalf<TrainingMessages>, private DividedState {
  public:
   explicit TrainingWorkerHalf(TrainingFactories factories) : factories_(std::move(factories)) {}
   void start(runtime::Workplace& workplace, const TrainingJob& job) override {
     worker_ = std::make_unique<TrainingWorker>(factories_, workplace, job, tables());
   }
   TrainingResult update(const TrainingTask& task) override { return worker_->update(task); }
+  DividedState* divided_state() override { return this; }
 
  private:
+  void save(PartWriter& to, Reach reach) override { worker_->save_state(to, reach); }
+  void load(const std::vector<PlacedPart>& parts, const Alive& alive) override {
+    worker_->load_state(parts, alive);
+  }
+
   TrainingFactories factories_;
   std::unique_ptr<TrainingWorker> worker_;
 };

@@ -28,6 +28,10 @@ class TrainingWorker {
   const TrainingResult& update(const TrainingTask& task);
   Executor& executor() { return *executor_; }
 
+  // For snapshots, as DividedState.
+  void save_state(PartWriter& to, Reach reach);
+  void load_state(const std::vector<PlacedPart>& parts, const Alive& alive);
+
  private:
   // All but slots, and what it proved to take on the host.
   void cap_memory(int64_t on_host);

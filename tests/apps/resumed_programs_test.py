@@ -43,7 +43,7 @@ class Resumed(KerfTest):
         rounds = rounds.get("rounds", rounds.get("iterations"))
         kept, first, second = (self.folder / f"{name}{out}" for name in ("kept", "first", "second"))
         whole = self.told(*arguments, "--out", first, "--snapshot", kept, "--snapshot-rounds", rounds * 2 // 3 + 1)
-        begun = json.loads((kept / "snapshot.json").read_text())["round"]
+        begun = json.loads(next(kept.glob("checkpoint-*/manifest.json")).read_text())["round"]
         self.assertEqual(begun, rounds * 2 // 3 + 1)
         self.assertLess(begun, whole["rounds"] if "rounds" in whole else rounds)
         again = self.told(*arguments, "--out", second, "--resume", kept)

@@ -31,7 +31,7 @@ class KMeans(KerfTest):
     def test_a_run_goes_on_from_its_snapshot(self):
         folder = self.folder / "kept"
         whole = self.answer("--snapshot", folder, "--snapshot-rounds", 3)
-        manifest = json.loads((folder / "snapshot.json").read_text())
+        manifest = json.loads(next(folder.glob("checkpoint-*/manifest.json")).read_text())
         again = self.answer("--resume", folder)
         self.assertEqual((again["cost"], again["centres"]), (whole["cost"], whole["centres"]))
         self.assertEqual([point["cost"] for point in again["history"]], [point["cost"] for point in whole["history"]])

@@ -152,13 +152,79 @@ TEST_F(SnapshotsTest, ARunThatGoesOnEndsWithTheSameBits) {
 
 TEST_F(SnapshotsTest, ThereIsOneAtATime) {
   interrupt(15);
-  EXPECT_THAT(files(), ElementsAre("round-12", "snapshot.json"));
+  EXPECT_THAT(files(), ElementsAre("checkpoint-12"));
+}
+
+TEST_F(SnapshotsTest, AsManyAsAreToBeKept) {
+  SnapshotOptions options = kept();
+  options.keep = 3;
+  Walk walk(2, 2);
+  run(walk, options);
+  EXPECT_THAT(files(), ElementsAre("checkpoint-20", "checkpoint-24", "checkpoint-28"));
+}
+
+// Its older ones serve, and those that are not whole go with the next.
+TEST_F(SnapshotsTest, TheNewestThatIsWholeCounts) {
+  SnapshotOptions options = kept();
+  options.keep = 3;
+  Walk walk(2, 2);
+  run(walk, options);
+  std::filesystem::remove(folder_ / "kept" / "checkpoint-28" / "manifest.json");
+  runtime::write_file_atomic(folder_ / "kept" / "checkpoint-24" / "worker-1", "");
+  std::string notes;
+  options.resume = options.folder;
+  options.tell = [&](const std::string& what) { notes += what; };
+  Walk again(2, 2);
+  run(again, options);
+  EXPECT_EQ(again.place, walk.place);
+  EXPECT_EQ(again.asked, kRounds + 1 - 20);
+  EXPECT_THAT(notes, AllOf(HasSubstr("goes on from"), HasSubstr("checkpoint-24"),
+                           HasSubstr("checkpoint-28")));
+  EXPECT_THAT(files(), ElementsAre("checkpoint-20", "checkpoint-24", "checkpoint-28"));
+}
+
+// In some rounds its folder cannot be had: a file of that name is there.
+struct Hindered : public Walk {
+  using Walk::Walk;
+  Decision schedule(int64_t round) override {
+    if (round == 10) {
+      std::filesystem::rename(folder, folder.string() + "-away");
+      runtime::write_file_atomic(folder, "");
+    }
+    if (round == 18) {
+      std::filesystem::remove(folder);
+      std::filesystem::rename(folder.string() + "-away", folder);
+    }
+    return Walk::schedule(round);
+  }
+  std::filesystem::path folder;
+};
+
+TEST_F(SnapshotsTest, OneThatCannotBeWrittenIsToldAndTheRunGoesOn) {
+  for (const int workers : {1, 3}) {
+    Walk undisturbed(workers, 2);
+    SnapshotOptions options = kept();
+    std::filesystem::remove_all(options.folder);
+    run(undisturbed, options);  // rounds wait for each other at the same places
+    std::vector<std::string> notes;
+    options.tell = [&](const std::string& what) { notes.push_back(what); };
+    std::filesystem::remove_all(options.folder);
+    Hindered walk(workers, 2);
+    walk.folder = options.folder;
+    const LoopReport report = run(walk, options);
+    EXPECT_EQ(walk.place, undisturbed.place);
+    EXPECT_EQ(report.snapshots.taken, 5);
+    EXPECT_EQ(report.snapshots.failed, 2) << "before rounds 12 and 16";
+    ASSERT_EQ(notes.size(), 2U);
+    EXPECT_THAT(notes[0], AllOf(HasSubstr("the run goes on"), HasSubstr("checkpoint-12")));
+    EXPECT_THAT(files(), ElementsAre("checkpoint-28"));
+  }
 }
 
 TEST_F(SnapshotsTest, BySecondsThereAreSome) {
   Walk walk(2, 2);
   run(walk, {.folder = folder_ / "kept", .every_seconds = 1e-9});
-  EXPECT_THAT(files(), ElementsAre("round-30", "snapshot.json"));
+  EXPECT_THAT(files(), ElementsAre("checkpoint-30"));
 }
 
 TEST_F(SnapshotsTest, OneThatCannotBeTakenLeavesTheOneBefore) {
@@ -186,12 +252,12 @@ TEST_F(SnapshotsTest, WhatIsThereIsNotLost) {
   Walk other(2, 2);
   EXPECT_THAT(told([&] { run(other, kept()); }),
               AllOf(HasSubstr("kept"), HasSubstr("a snapshot of another run")));
-  EXPECT_THAT(files(), ElementsAre("round-8", "round-trip", "snapshot.json"));
+  EXPECT_THAT(files(), ElementsAre("checkpoint-8", "round-trip"));
   SnapshotOptions options = kept();
   options.resume = options.folder;
   Walk again(2, 2);
   run(again, options);
-  EXPECT_THAT(files(), ElementsAre("round-28", "round-trip", "snapshot.json"));
+  EXPECT_THAT(files(), ElementsAre("checkpoint-28", "round-trip"));
 }
 
 TEST_F(SnapshotsTest, OfARunThatHadOtherFlagsIsRefused) {
@@ -215,12 +281,12 @@ TEST_F(SnapshotsTest, OfAnotherRunIsRefused) {
   EXPECT_THAT(resume_error(Walk(2, 2, 8)), HasSubstr("told something else"));
   Hurry hurry(2, 2);
   EXPECT_THAT(told([&] { run(hurry, {.resume = folder_ / "kept"}); }),
-              AllOf(HasSubstr("snapshot.json"), HasSubstr("of the program walk, not hurry")));
+              AllOf(HasSubstr("checkpoint-8"), HasSubstr("of the program walk, not hurry")));
 }
 
 TEST_F(SnapshotsTest, ThatWasChangedIsRefusedWithItsFile) {
   interrupt(9);
-  for (const char* part : {"round-8/scheduler", "round-8/worker-1"}) {
+  for (const char* part : {"checkpoint-8/scheduler", "checkpoint-8/worker-1"}) {
     const std::filesystem::path file = folder_ / "kept" / part;
     const std::string bytes = runtime::read_file(file);
     std::string changed = bytes;
@@ -247,17 +313,24 @@ TEST_F(SnapshotsTest, WhatAHalfMissesElsewhereIsNamedToo) {
               AllOf(HasSubstr("worker-"), HasSubstr("data.mtx:7: expected a number")));
 }
 
+TEST_F(SnapshotsTest, OfAnOlderVersionIsRefusedByName) {
+  std::filesystem::create_directories(folder_ / "kept");
+  runtime::write_file_atomic(folder_ / "kept" / "snapshot.json", "{\"kerf_snapshot\": 1}");
+  EXPECT_THAT(resume_error(Walk(2, 2)),
+              AllOf(HasSubstr("snapshot.json"), HasSubstr("an older version")));
+}
+
 TEST_F(SnapshotsTest, AManifestThatIsNoneIsRefused) {
-  EXPECT_THAT(resume_error(Walk(2, 2)), HasSubstr("snapshot.json"));
+  EXPECT_THAT(resume_error(Walk(2, 2)), HasSubstr("there is no checkpoint in it"));
   interrupt(9);
-  const std::filesystem::path file = folder_ / "kept" / "snapshot.json";
+  const std::filesystem::path file = folder_ / "kept" / "checkpoint-8" / "manifest.json";
   const std::string text = runtime::read_file(file);
   for (const std::string& wrong :
        {std::string("{"), std::string("{}"), std::string("[]"),
         std::string(text).replace(text.find("\"round\": 8"), 10, "\"round\": -8"),
         std::string(text).replace(text.find("worker-1"), 8, "worker-9")}) {
     runtime::write_file_atomic(file, wrong);
-    EXPECT_THAT(resume_error(Walk(2, 2)), HasSubstr("snapshot.json")) << wrong;
+    EXPECT_THAT(resume_error(Walk(2, 2)), HasSubstr("manifest.json")) << wrong;
   }
 }
 

@@ -162,6 +162,7 @@ Answer train(const Case& c) {
   options.replicas = c.replicas;
   options.shards = folder / "shards";
   options.lbfgs = c.lbfgs;
+  options.drain_every = c.drain_every;
   options.setting.slots = c.slots;
   options.setting.devices = {runtime::make_device(c.device)->kind()};
   const auto made = make_training(factories(), model, plan, schedule, options);
@@ -169,7 +170,7 @@ Answer train(const Case& c) {
   const auto crew = kerf::tests::inproc_crew(
       program.count_workers(), {{"training", [] { return training_worker(factories()); }}},
       devices_of(c));
-  run(program, *crew, {3, 1});
+  run(program, *crew, {.depth = 3, .snapshots = c.snapshots});
   crew->stop();
   join_weights(model, plan, folder / "shards", folder / "weights.safetensors");
 

@@ -10,6 +10,7 @@
 
 #include "partitioner/cut.h"
 #include "schedmp/safetensors.h"
+#include "schedmp/snapshots.h"
 #include "schedmp/training/lbfgs_training.h"
 #include "tests/support/async_world.h"
 
@@ -41,6 +42,8 @@ struct Case {
   ReplicaOptions replicas = {};
   int64_t epochs = 1000;  // at most
   std::optional<LbfgsOptions> lbfgs = {};
+  SnapshotOptions snapshots = {};
+  int64_t drain_every = 0;
 
   // This, with micro-batches of so many rows.
   Case with_sizes(std::vector<int64_t> sizes) const {

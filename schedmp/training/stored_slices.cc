@@ -1,0 +1,156 @@
+#include "schedmp/training/stored_slices.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ops/pack.h"
+#include "runtime/error.h"
+#include "schedmp/training/weight_slices.h"
+
+namespace kerf::schedmp {
+
+namespace {
+
+constexpr const char* kSlicesKey = "kerf_slices";
+
+Json json_of(const StoredSlice& slice) {
+  Json box = Json::array();
+  for (const ops::IndexSet& axis : slice.box.axes) box.push_back(ops::to_string(axis));
+  const ops::Shape& shape = slice.whole.shape;
+  return {{"kind", slice.kind},
+          {"tensor", slice.tensor},
+          {"shape", std::vector<int64_t>(shape.begin(), shape.end())},
+          {"box", std::move(box)}};
+}
+
+[[noreturn]] void refuse_slice(const std::string& why, const std::string& where) {
+  throw Error(ErrorCode::kUsage, why, where);
+}
+
+// Takes what `has` has out of boxes that are disjoint, and stay so; whether that was anything.
+bool take_out(std::vector<ops::Box>& boxes, const ops::Box& has, const ops::Shape& shape) {
+  std::vector<ops::Box> rest;
+  bool any = false;
+  for (ops::Box& box : boxes) {
+    const ops::Box taken = ops::normalized(ops::intersect(box, has), shape);
+    any = any || !taken.empty();
+    for (size_t axis = 0; axis < box.axes.size() && !taken.empty(); ++axis) {
+      ops::Box beside = box;
+      beside.axes[axis] =
+          ops::subtract(box.axes[axis], taken.axes[axis], shape[static_cast<int>(axis)]);
+      if (!beside.empty()) rest.push_back(std::move(beside));
+      box.axes[axis] = taken.axes[axis];
+    }
+    if (taken.empty()) rest.push_back(std::move(box));
+  }
+  boxes = std::move(rest);
+  return any;
+}
+
+}  // namespace
+
+std::string state_kind(int state) { return kerf::format("state-{}", state); }
+
+void write_slices(const std::vector<StoredSlice>& slices, PartWriter& to) {
+  std::vector<NamedSpec> specs;
+  Json told = Json::object();
+  for (size_t i = 0; i < slices.size(); ++i) {
+    const StoredSlice& slice = slices[i];
+    const std::string name = kerf::format("{}/{}/{}", slice.kind, i, slice.tensor);
+    specs.push_back({name, {slice.whole.dtype, ops::local_shape(slice.box, slice.whole.shape)}});
+    told[name] = json_of(slice);
+  }
+  SafetensorsStream stream([&](std::string_view bytes) { to.write(bytes); }, specs,
+                           {{kSlicesKey, json_text(told)}});
+  for (const StoredSlice& slice : slices) slice.write(stream);
+  stream.finish();
+}
+
+StoredSlices::StoredSlices(const std::vector<PlacedPart>& parts, Alive alive)
+    : alive_(std::move(alive)) {
+  for (const PlacedPart& part : parts) {
+    files_.push_back({part, std::make_unique<SafetensorsReader>(part.file)});
+    list(files_.size() - 1);
+  }
+}
+
+void StoredSlices::list(size_t file) {
+  const SafetensorsReader& reader = *files_[file].reader;
+  const auto told = reader.metadata().find(kSlicesKey);
+  if (told == reader.metadata().end())
+    refuse_slice("it does not say what its tensors are", reader.origin());
+  const Json json = parse_json(told->second, reader.origin());
+  for (const NamedSpec& tensor : reader.tensors()) {
+    const std::string where = kerf::format("{}: {}", reader.origin(), tensor.name);
+    const Json& of = json_at(json, tensor.name, where);
+    Entry entry = entry_of(of, where);
+    if (ops::local_shape(entry.box, entry.shape) != tensor.spec.shape)
+      refuse_slice("its box and its shape do not fit", where);
+    entry.file = file;
+    entry.name = tensor.name;
+    entries_[json_string(of, "kind", where)][json_string(of, "tensor", where)].push_back(
+        std::move(entry));
+  }
+}
+
+StoredSlices::Entry StoredSlices::entry_of(const Json& json, const std::string& where) const {
+  std::vector<int64_t> extents;
+  for (const Json& extent : json_array(json, "shape", where)) {
+    if (!extent.is_number_integer() || extent.get<int64_t>() < 0 ||
+        extents.size() == ops::Shape::kMaxRank)
+      refuse_slice("its shape is none", where);
+    extents.push_back(extent.get<int64_t>());
+  }
+  const Json& axes = json_array(json, "box", where);
+  if (axes.size() != extents.size()) refuse_slice("its box has another number of axes", where);
+  Entry entry;
+  entry.shape = ops::Shape(std::span<const int64_t>(extents));
+  for (size_t axis = 0; axis < axes.size(); ++axis) {
+    if (!axes[axis].is_string()) refuse_slice("its box is none", where);
+    const ops::IndexSet set = ops::parse_index_set(axes[axis].get<std::string>(), where);
+    if (!set.is_all() && ops::clip(set, extents[axis]) != set)
+      refuse_slice("its box is not within its tensor", where);
+    entry.box.axes.push_back(set.normalized(extents[axis]));
+  }
+  return entry;
+}
+
+bool StoredSlices::has(const std::string& kind) const { return entries_.contains(kind); }
+
+SafetensorsReader& StoredSlices::checked(size_t file) {
+  if (!std::exchange(files_[file].checked, true)) check_part(files_[file].placed, alive_);
+  if (alive_) alive_();
+  return *files_[file].reader;
+}
+
+std::string StoredSlices::read(const std::string& kind, const std::string& tensor,
+                               const ops::ValueSpec& spec, const ops::Box& wanted,
+                               const RowRange& rows, int axis) {
+  const ops::Box slice = slice_of_rows(spec.shape, rows, axis);
+  std::string bytes(ops::Selection(slice, slice, spec).bytes(1), '\0');
+  std::vector<ops::Box> missing{ops::normalized(ops::intersect(slice, wanted), spec.shape)};
+  if (missing.front().empty() || bytes.empty()) missing.clear();
+  for (const Entry& entry : entries_[kind][tensor]) {
+    if (missing.empty()) break;
+    if (entry.shape != spec.shape)
+      refuse_slice(kerf::format("'{}' has the shape {}, expected {}", tensor,
+                                to_string(entry.shape), to_string(spec.shape)),
+                   files_[entry.file].placed.file);
+    if (!take_out(missing, entry.box, spec.shape)) continue;
+    const ops::Box piece = ops::normalized(ops::intersect(slice, entry.box), spec.shape);
+    const ops::ValueSpec local{spec.dtype, ops::local_shape(entry.box, spec.shape)};
+    const std::string found =
+        checked(entry.file)
+            .read(entry.name, local, rows_of(piece, entry.box, spec.shape, axis), axis);
+    ops::Selection(slice, piece, spec)
+        .unpack(reinterpret_cast<const std::byte*>(found.data()),
+                reinterpret_cast<std::byte*>(bytes.data()), 1);
+  }
+  if (!missing.empty())
+    refuse_slice(
+        kerf::format("there is no {} of {} of '{}'", kind, ops::to_string(missing.front()), tensor),
+        files_.empty() ? std::string("a checkpoint") : files_.front().placed.file);
+  return bytes;
+}
+
+}  // namespace kerf::schedmp

@@ -1,0 +1,71 @@
+// The shares of tensors that workers leave in checkpoints, as safetensors files: each says of which
+// tensor it is and which box of it, so that they can be read whichever worker had them.
+//
+//   metadata "kerf_slices"   {"weights/0/fc1.weight": {"kind": "weights", "tensor": "fc1.weight",
+//                             "shape": [500, 800], "box": ["0-249", "all"]}, ...}
+//
+// Kinds: "weights", "state-0", "state-1" of an optimizer (ops/optimizer.h), "best" weights of a run
+// with patience. Boxes may overlap; what they have of a tensor twice is equal. Used by one thread.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ops/layout.h"
+#include "schedmp/safetensors.h"
+#include "schedmp/snapshot_part.h"
+
+namespace kerf::schedmp {
+
+inline constexpr const char* kWeights = "weights";
+inline constexpr const char* kBestWeights = "best";
+std::string state_kind(int state);
+
+struct StoredSlice {
+  std::string kind;
+  std::string tensor;
+  ops::ValueSpec whole;  // the tensor's
+  ops::Box box;
+  std::function<void(SafetensorsStream& to)> write;  // its bytes, dense
+};
+
+// A file of them all.
+void write_slices(const std::vector<StoredSlice>& slices, PartWriter& to);
+
+class StoredSlices {
+ public:
+  // Reads what is in the files. Throws Error{kUsage} that names the file, as all do. What is read
+  // of a file is checked before: all of it against its sum, once.
+  explicit StoredSlices(const std::vector<PlacedPart>& parts, Alive alive = {});
+
+  bool has(const std::string& kind) const;
+  // The dense bytes of consecutive indices of an axis of a tensor. Of what is not wanted of it there
+  // may be none in the files: it is 0.
+  std::string read(const std::string& kind, const std::string& tensor, const ops::ValueSpec& spec,
+                   const ops::Box& wanted, const RowRange& rows, int axis = 0);
+
+ private:
+  struct File {
+    PlacedPart placed;
+    std::unique_ptr<SafetensorsReader> reader;
+    bool checked = false;
+  };
+  struct Entry {
+    size_t file = 0;
+    std::string name;  // in the file
+    ops::Shape shape;  // of the whole tensor
+    ops::Box box;
+  };
+  void list(size_t file);
+  Entry entry_of(const Json& json, const std::string& where) const;
+  SafetensorsReader& checked(size_t file);
+
+  const Alive alive_;
+  std::vector<File> files_;
+  std::map<std::string, std::map<std::string, std::vector<Entry>>> entries_;  // by kind, by tensor
+};
+
+}  // namespace kerf::schedmp

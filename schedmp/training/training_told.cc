@@ -1,0 +1,54 @@
+// What two runs have in common of which one goes on with the other.
+#include "schedmp/training/training.h"
+#include "schedmp/training/training_state.h"
+
+namespace kerf::schedmp {
+
+namespace {
+
+std::string yes_or_no(bool yes) { return yes ? "yes" : "no"; }
+
+void tell_optimizer(const TrainingOptions& options, RunTold& told) {
+  const ops::OptimizerOptions& o = options.optimizer;
+  told["--optimizer"] = o.name;
+  told["--lr"] = kerf::format("{}", o.learning_rate);
+  told["--momentum"] = kerf::format("{}", o.momentum);
+  told["--nesterov"] = yes_or_no(o.nesterov);
+  told["--beta1"] = kerf::format("{}", o.beta1);
+  told["--beta2"] = kerf::format("{}", o.beta2);
+  told["--eps"] = kerf::format("{}", o.epsilon);
+  told["--weight-decay"] = kerf::format("{}", o.weight_decay);
+  told["--no-decay"] = o.no_decay.empty() ? "none" : kerf::format("{}", fmt::join(o.no_decay, " "));
+  told["--clip-norm"] = kerf::format("{}", o.most_norm);
+  told["--lr-schedule"] = to_string(options.rates);
+  told["--warm-up"] = kerf::format("{}", options.rates.warm_up);
+}
+
+}  // namespace
+
+RunTold Training::told() const {
+  const State& half = *state_;
+  const TrainingOptions& options = half.options;
+  // Not as it was rewritten for this plan.
+  RunTold told{
+      {kToldModel, options.model_source},
+      {"its fingerprint", half.make_model(options.model_source).fingerprint()},
+      {"--data", kerf::format("{} {} {}", options.dataset, State::fingerprint_of(half.train),
+                              State::fingerprint_of(half.test))},
+      {"--weights", options.weights.empty() ? "none" : options.weights},
+      {"--batch", kerf::format("{}", options.batch)},
+      {"--seed", kerf::format("{}", options.seed)},
+      {"--no-shuffle", yes_or_no(!options.shuffle)},
+      {"--no-test", yes_or_no(!options.evaluate)},
+      {"--early-stop", kerf::format("{}", options.patience)}};
+  tell_optimizer(options, told);
+  // A rate that does not fall towards the last step is the same however many there are.
+  told["--steps"] = options.rates.kind == RateSchedule::Kind::kCosine
+                        ? kerf::format("{}", half.rounds.total_steps())
+                        : "any";
+  if (!half.numbering.names.empty()) told[kToldNumbering] = write_numbering(half.numbering);
+  told["--save-every"] = half.schedule.endless() ? kerf::format("{}", options.drain_every) : "any";
+  return told;
+}
+
+}  // namespace kerf::schedmp

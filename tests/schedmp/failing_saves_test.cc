@@ -1,0 +1,225 @@
+// Whatever the system refuses within a save, and wherever a process is killed in it, the snapshot
+// before or the new one is whole: every call of the system that touches their folder fails once, in
+// a run of its own. (This program has those calls in place of the C library.)
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdarg>
+#include <filesystem>
+#include <string>
+
+#include "runtime/error.h"
+#include "schedmp/scheduler.h"
+#include "schedmp/state.h"
+#include "tests/support/errors.h"
+#include "tests/support/inproc_crew.h"
+#include "tests/support/temporary_folder.h"
+
+namespace {
+
+constexpr int kKilled = -1;
+constexpr const char* kWatched = "/watched-snapshots/";
+
+std::atomic<int> calls_left{-1};  // until one goes wrong; below 0: none does
+std::atomic<int> wrong_by{0};     // an error number, or kKilled
+
+// Whether this call is the one; sets errno.
+bool goes_wrong(const std::string& path) {
+  if (calls_left < 0 || (path + "/").find(kWatched) == std::string::npos) return false;
+  if (calls_left-- != 0) return false;
+  if (wrong_by == kKilled) syscall(SYS_kill, getpid(), SIGKILL);
+  errno = wrong_by;
+  return true;
+}
+
+std::string path_of(int file) {
+  char path[4096];
+  const std::string link = "/proc/self/fd/" + std::to_string(file);
+  const long size = syscall(SYS_readlink, link.c_str(), path, sizeof path);
+  return size > 0 ? std::string(path, static_cast<size_t>(size)) : std::string();
+}
+
+std::string path_at(int folder, const char* name) {
+  return name[0] == '/' || folder == AT_FDCWD ? std::string(name) : path_of(folder) + "/" + name;
+}
+
+}  // namespace
+
+extern "C" {
+
+int openat(int folder, const char* path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  const unsigned mode = (flags & O_CREAT) != 0 ? va_arg(rest, unsigned) : 0;
+  va_end(rest);
+  if (goes_wrong(path_at(folder, path))) return -1;
+  return static_cast<int>(syscall(SYS_openat, folder, path, flags, mode));
+}
+
+int open(const char* path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  const unsigned mode = (flags & O_CREAT) != 0 ? va_arg(rest, unsigned) : 0;
+  va_end(rest);
+  if (goes_wrong(path)) return -1;
+  return static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, flags, mode));
+}
+
+ssize_t write(int file, const void* bytes, size_t count) {
+  if (calls_left >= 0 && goes_wrong(path_of(file))) return -1;
+  return syscall(SYS_write, file, bytes, count);
+}
+
+int fsync(int file) {
+  if (calls_left >= 0 && goes_wrong(path_of(file))) return -1;
+  return static_cast<int>(syscall(SYS_fsync, file));
+}
+
+int close(int file) {
+  const bool wrong = calls_left >= 0 && goes_wrong(path_of(file));
+  const long closed = syscall(SYS_close, file);
+  return wrong ? -1 : static_cast<int>(closed);
+}
+
+int rename(const char* from, const char* to) noexcept {
+  if (goes_wrong(to)) return -1;
+  return static_cast<int>(syscall(SYS_rename, from, to));
+}
+
+int unlink(const char* path) noexcept {
+  if (goes_wrong(path)) return -1;
+  return static_cast<int>(syscall(SYS_unlink, path));
+}
+
+int unlinkat(int folder, const char* path, int flags) noexcept {
+  if (goes_wrong(path_at(folder, path))) return -1;
+  return static_cast<int>(syscall(SYS_unlinkat, folder, path, flags));
+}
+
+int mkdir(const char* path, mode_t mode) noexcept {
+  if (goes_wrong(path)) return -1;
+  return static_cast<int>(syscall(SYS_mkdir, path, mode));
+}
+
+}  // extern "C"
+
+namespace kerf::schedmp {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct StairMessages {
+  using Job = NoJob;
+  using Task = uint64_t;
+  using Result = uint64_t;
+};
+
+constexpr int kStairWorkers = 2;
+constexpr int64_t kStairRounds = 12;
+constexpr int64_t kStairEvery = 4;
+
+// Before the second snapshot calls begin to go wrong.
+struct Stair : public KeepsState<Stair, SchedulerHalf<StairMessages>> {
+  std::string name() const override { return "stair"; }
+  Decision schedule(int64_t round) override {
+    if (round == kStairEvery + 1) calls_left = begins;
+    if (round == kStairRounds) return Done{};
+    std::vector<Task> tasks;
+    for (int worker = 0; worker < kStairWorkers; ++worker) tasks.push_back({worker, place});
+    return tasks;
+  }
+  void aggregate(int64_t /*round*/, std::vector<Result> results) override {
+    for (const Result& each : results) place = place * 31 + each.payload;
+  }
+  template <class Archive>
+  void state(Archive& archive) {
+    archive(place);
+  }
+  uint64_t place = 1;
+  int begins = -1;
+};
+
+struct StairWorker : public KeepsState<StairWorker, WorkerHalf<StairMessages>> {
+  uint64_t update(const uint64_t& task) override { return place = place * 17 + task; }
+  template <class Archive>
+  void state(Archive& archive) {
+    archive(place);
+  }
+  uint64_t place = 5;
+};
+
+class FailingSaves : public testing::Test {
+ protected:
+  fs::path kept() const { return folder_ / "watched-snapshots"; }
+  // What it comes to.
+  uint64_t run(const SnapshotOptions& options, int begins = -1) {
+    Stair program;
+    program.begins = begins;
+    const auto crew =
+        kerf::tests::inproc_crew(kStairWorkers, {{"stair", worker_half<StairWorker>}});
+    report_ = schedmp::run(program, *crew, {.snapshots = options});
+    crew->stop();
+    return program.place;
+  }
+  SnapshotOptions every() const { return {.folder = kept(), .every_rounds = kStairEvery}; }
+  void expect_goes_on(uint64_t end) {
+    EXPECT_EQ(run({.resume = kept()}), end);
+    EXPECT_FALSE(checkpoints_in(kept()).empty());
+  }
+
+  kerf::tests::TemporaryFolder folder_;
+  LoopReport report_;
+};
+
+TEST_F(FailingSaves, LeaveTheOneBeforeOrTheNewOneAndTheRunGoesOn) {
+  const uint64_t end = run({});
+  int failed = 0;
+  for (const int error : {ENOSPC, EIO}) {
+    bool any = true;
+    for (int call = 0; any; ++call) {
+      SCOPED_TRACE(testing::Message() << "call " << call << ", error " << error);
+      fs::remove_all(kept());
+      wrong_by = error;
+      EXPECT_EQ(run(every(), call), end);
+      any = calls_left < 0;
+      calls_left = -1;
+      EXPECT_EQ(report_.snapshots.taken + report_.snapshots.failed, 3);
+      failed += static_cast<int>(report_.snapshots.failed);
+      expect_goes_on(end);
+    }
+  }
+  EXPECT_GT(failed, 20);
+}
+
+TEST_F(FailingSaves, OfAProcessThatIsKilledToo) {
+  const uint64_t end = run({});
+  int killed = 0;
+  for (bool any = true; any; ++killed) {
+    SCOPED_TRACE(testing::Message() << "call " << killed);
+    fs::remove_all(kept());
+    const pid_t child = fork();
+    if (child == 0) {
+      wrong_by = kKilled;
+      run(every(), killed);
+      _exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    any = WIFSIGNALED(status);
+    expect_goes_on(end);
+    // A run that goes on leaves nothing of the one that was killed.
+    SnapshotOptions options = every();
+    options.resume = kept();
+    EXPECT_EQ(run(options), end);
+  }
+  EXPECT_GT(killed, 40);
+}
+
+}  // namespace
+}  // namespace kerf::schedmp

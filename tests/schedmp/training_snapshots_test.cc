@@ -1,0 +1,199 @@
+// A training goes on from a snapshot to the same bits, and under another plan from the same
+// tensors; what lies on disk is found out byte by byte.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "runtime/file.h"
+#include "schedmp/training/stored_slices.h"
+#include "tests/schedmp/trained.h"
+#include "tests/support/errors.h"
+#include "tests/support/temporary_folder.h"
+
+namespace kerf::schedmp::tests {
+namespace {
+
+namespace fs = std::filesystem;
+
+void expect_same_run(const Answer& a, const Answer& b) {
+  expect_same_bits(a, b);
+  EXPECT_EQ(a.gradient_norms, b.gradient_norms);
+  ASSERT_EQ(a.evaluations.size(), b.evaluations.size());
+  for (size_t i = 0; i < a.evaluations.size(); ++i) {
+    EXPECT_EQ(a.evaluations[i].loss, b.evaluations[i].loss) << i;
+    EXPECT_EQ(a.evaluations[i].correct, b.evaluations[i].correct) << i;
+    EXPECT_EQ(a.evaluations[i].kept, b.evaluations[i].kept) << i;
+  }
+}
+
+int64_t messages_of(const Answer& answer) {
+  int64_t all = 0;
+  for (const RouteFigures& each : answer.routes) all += each.messages;
+  return all;
+}
+
+Case with(Case c, const SnapshotOptions& snapshots) {
+  c.snapshots = snapshots;
+  return c;
+}
+
+class TrainingSnapshots : public testing::Test {
+ protected:
+  fs::path kept() const { return folder_ / "kept"; }
+  SnapshotOptions every(int64_t steps) const { return {.folder = kept(), .every_rounds = steps}; }
+  SnapshotOptions resumed() const { return {.resume = kept()}; }
+  Answer take(const Case& c, int64_t steps) {
+    fs::remove_all(kept());
+    return train(with(c, every(steps)));
+  }
+
+  // Whole, with snapshots on the way; and from the last of those on, of which the steps behind it
+  // are the only ones that run.
+  void expect_goes_on(const Case& c, int64_t steps) {
+    const Answer plain = train(c);
+    const Answer whole = take(c, steps);
+    expect_same_run(whole, plain);
+    const Answer again = train(with(c, resumed()));
+    expect_same_run(again, whole);
+    EXPECT_TRUE(messages_of(whole) == 0 || messages_of(again) < messages_of(whole))
+        << "from the beginning";
+  }
+
+  kerf::tests::TemporaryFolder folder_;
+};
+
+const ops::OptimizerOptions kAdam{.name = "adam", .learning_rate = 0.01};
+
+// Steps of 22 of 70 rows: epochs of four steps, and two batches of tests behind each.
+TEST_F(TrainingSnapshots, EveryCutGoesOnWithTheSameBits) {
+  for (const Cut cut : {Cut::kLayer, Cut::kFeature, Cut::kBatch, Cut::kHybrid})
+    for (const int workers : {1, 2, 3}) {
+      if (cut == Cut::kHybrid && workers == 1) continue;
+      SCOPED_TRACE(testing::Message() << "cut " << static_cast<int>(cut) << ", " << workers);
+      expect_goes_on({.cut = cut, .workers = workers, .optimizer = kAdam}, 5);
+    }
+}
+
+TEST_F(TrainingSnapshots, WhereverItIsTaken) {
+  for (const int64_t steps : {1, 3, 4, 6, 7})
+    expect_goes_on({.workers = 2, .rates = {.kind = RateSchedule::Kind::kCosine}}, steps);
+}
+
+TEST_F(TrainingSnapshots, OfRunningStatisticsAndDropout) {
+  for (const char* source : {"filtering", "dropping", "braided"})
+    expect_goes_on({.source = source, .workers = 2, .optimizer = kAdam}, 5);
+}
+
+// The best weights are those of an epoch before the snapshot, or behind it.
+TEST_F(TrainingSnapshots, OfPatienceAndItsBestWeights) {
+  for (const double rate : {0.02, 0.3, 1.0})
+    for (const int64_t steps : {5, 9, 12})
+      expect_goes_on(
+          {.workers = 2, .steps = 24, .optimizer = {.learning_rate = rate}, .patience = 3}, steps);
+}
+
+TEST_F(TrainingSnapshots, WhatNeverDrainsDrainsWhereItIsTaken) {
+  for (const char* schedule : {"pipedream", "pipedream-2bw"})
+    expect_goes_on({.workers = 2, .schedule = schedule, .drain_every = 3}, 3);
+}
+
+// ---- another plan
+
+const Case kLayers[] = {{.workers = 1, .optimizer = kAdam},
+                        {.workers = 2, .optimizer = kAdam},
+                        {.workers = 3, .optimizer = kAdam}};
+const Case kOthers[] = {{.cut = Cut::kFeature, .workers = 2, .optimizer = kAdam},
+                        {.cut = Cut::kFeature, .workers = 3, .optimizer = kAdam},
+                        {.cut = Cut::kBatch, .workers = 3, .optimizer = kAdam},
+                        {.cut = Cut::kHybrid, .workers = 3, .optimizer = kAdam}};
+
+// Layer cuts compute the same bits, so they do from the same weights and states.
+TEST_F(TrainingSnapshots, OfAnyDivisionGoesOnByAnyOther) {
+  for (const Case& saver : kOthers) {
+    take(saver, 5);
+    const Answer one = train(with(kLayers[0], resumed()));
+    for (const Case& loader : kLayers) expect_same_run(train(with(loader, resumed())), one);
+  }
+  for (const Case& loader : kOthers) {
+    take(kLayers[0], 5);
+    const Answer one = train(with(loader, resumed()));
+    for (const Case& saver : kLayers) {
+      take(saver, 5);
+      expect_same_run(train(with(loader, resumed())), one);
+    }
+  }
+}
+
+std::vector<PlacedPart> parts_of(const fs::path& checkpoint) {
+  const Checkpoint manifest = read_manifest(checkpoint);
+  std::vector<PlacedPart> parts;
+  for (size_t worker = 0; worker < manifest.parts.size(); ++worker)
+    parts.push_back({worker_file(checkpoint, worker).string(), manifest.parts[worker]});
+  return parts;
+}
+
+TEST_F(TrainingSnapshots, ExportsTheWeightsThatTheRunLeaves) {
+  for (Case c : kOthers)
+    for (const char* source : {"12-24-18-10-5", "braided"}) {
+      c.source = source;
+      const Answer answer = take(c, 4);
+      StoredSlices slices(parts_of(kept() / "checkpoint-8"));
+      export_weights(make_model(source), slices, folder_ / "weights.safetensors");
+      const std::vector<NamedTensor> found = read_safetensors(folder_ / "weights.safetensors");
+      ASSERT_EQ(found.size(), answer.weights.size());
+      for (size_t i = 0; i < found.size(); ++i)
+        EXPECT_TRUE(found[i].bytes == answer.weights[i].bytes) << found[i].name;
+    }
+}
+
+// Copies that calls read are in none; each box is there once.
+TEST_F(TrainingSnapshots, TakesNoMoreThanWeightsAndStates) {
+  for (const Case& c : kOthers) {
+    const Answer answer = take(c, 8);
+    int64_t weights = 0;
+    for (const NamedTensor& each : answer.weights)
+      weights += static_cast<int64_t>(each.bytes.size());
+    int64_t tensors = 0;
+    for (const PlacedPart& part : parts_of(kept() / "checkpoint-8"))
+      for (const NamedTensor& each : read_safetensors(part.file))
+        tensors += static_cast<int64_t>(each.bytes.size());
+    EXPECT_EQ(tensors, 3 * weights);
+  }
+}
+
+// ---- what lies on disk
+
+std::vector<fs::path> files_in(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const auto& each : fs::directory_iterator(folder)) files.push_back(each.path());
+  return files;
+}
+
+TEST_F(TrainingSnapshots, EveryByteCounts) {
+  take({.source = "12-3-5", .workers = 2}, 8);
+  const fs::path checkpoint = kept() / "checkpoint-8";
+  EXPECT_THAT(faults_of(checkpoint), testing::IsEmpty());
+  for (const fs::path& file : files_in(checkpoint)) {
+    const std::string bytes = runtime::read_file(file);
+    const auto expect_found = [&](const std::string& changed, size_t at) {
+      std::ofstream(file, std::ios::binary | std::ios::trunc) << changed;
+      EXPECT_FALSE(faults_of(checkpoint).empty()) << file << ", byte " << at;
+    };
+    for (size_t at = 0; at < bytes.size(); ++at) {
+      std::string changed = bytes;
+      changed[at] = static_cast<char>(changed[at] ^ (1 << at % 8));
+      expect_found(changed, at);
+      expect_found(bytes.substr(0, at), at);
+    }
+    expect_found(bytes + '\n', bytes.size());
+    fs::remove(file);
+    EXPECT_FALSE(faults_of(checkpoint).empty()) << file;
+    EXPECT_TRUE(kerf::tests::error_of([&] { train(with({.source = "12-3-5"}, resumed())); }));
+    std::ofstream(file, std::ios::binary) << bytes;
+  }
+  EXPECT_THAT(faults_of(checkpoint), testing::IsEmpty());
+}
+
+}  // namespace
+}  // namespace kerf::schedmp::tests
