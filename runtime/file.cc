@@ -122,6 +122,11 @@ void AtomicFile::write(std::string_view bytes) {
   }
 }
 
+void AtomicFile::settle() {
+  KERF_CHECK(file_ >= 0, "{} is committed", path_.string());
+  if (!temporary_.empty()) check(::fdatasync(file_) == 0, "written to disk");
+}
+
 void AtomicFile::commit() {
   KERF_CHECK(file_ >= 0, "{} is committed", path_.string());
   if (!temporary_.empty()) check(::fsync(file_) == 0, "written to disk");

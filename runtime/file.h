@@ -27,6 +27,9 @@ class AtomicFile {
   ~AtomicFile();
 
   void write(std::string_view bytes);
+  // What was written so far is on disk when it returns: of a large file now and then, so that
+  // commit() does not take long.
+  void settle();
   void commit();
 
  private:

@@ -116,6 +116,8 @@ Checkpoint read_manifest(const fs::path& checkpoint) {
   return read;
 }
 
+bool has_manifest(const fs::path& checkpoint) { return fs::exists(checkpoint / kManifest); }
+
 std::vector<NumberedFolder> checkpoints_in(const fs::path& folder) {
   std::vector<NumberedFolder> found;
   std::error_code none;
@@ -129,6 +131,10 @@ std::vector<NumberedFolder> checkpoints_in(const fs::path& folder) {
   }
   std::ranges::sort(found, std::greater(), &NumberedFolder::number);
   return found;
+}
+
+bool has_checkpoints(const fs::path& folder) {
+  return std::ranges::any_of(checkpoints_in(folder), has_manifest, &NumberedFolder::path);
 }
 
 std::vector<std::string> faults_of(const fs::path& checkpoint, const Alive& alive) {
@@ -158,7 +164,7 @@ void remove_checkpoint(const fs::path& checkpoint) {
 int prune(const fs::path& folder, int64_t keep, int64_t newest) {
   int removed = 0;
   for (const auto& [number, path] : checkpoints_in(folder)) {
-    if (number <= newest && keep > 0 && fs::exists(path / kManifest)) {
+    if (number <= newest && keep > 0 && has_manifest(path)) {
       --keep;
       continue;
     }

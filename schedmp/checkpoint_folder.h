@@ -48,12 +48,16 @@ std::filesystem::path worker_file(const std::filesystem::path& checkpoint, size_
 void write_manifest(const std::filesystem::path& checkpoint, const Checkpoint& manifest);
 Checkpoint read_manifest(const std::filesystem::path& checkpoint);
 
+bool has_manifest(const std::filesystem::path& checkpoint);
+
 // Folders of that name, the highest number first, whatever is in them.
 struct NumberedFolder {
   int64_t number = 0;
   std::filesystem::path path;
 };
 std::vector<NumberedFolder> checkpoints_in(const std::filesystem::path& folder);
+
+bool has_checkpoints(const std::filesystem::path& folder);  // with manifests
 
 // What is wrong with it, a line for each file; nothing: it is what was written, to the byte.
 std::vector<std::string> faults_of(const std::filesystem::path& checkpoint,

@@ -12,6 +12,8 @@ namespace kerf::schedmp {
 namespace {
 
 constexpr size_t kPiece = size_t{16} << 20;
+// A disk has it within a few seconds, in which nothing can be told of progress.
+constexpr int64_t kUnsettled = int64_t{256} << 20;
 
 [[noreturn]] void refuse(const PlacedPart& placed) {
   throw Error(ErrorCode::kUsage, "it is not what the snapshot's run wrote", placed.file);
@@ -59,6 +61,9 @@ void PartWriter::write(std::string_view bytes) {
       file_->write(piece);
       saved_.part.bytes += static_cast<int64_t>(piece.size());
       saved_.part.checksum = runtime::extend_crc32c(saved_.part.checksum, piece);
+      if (saved_.part.bytes - settled_ < kUnsettled) return;
+      file_->settle();
+      settled_ = saved_.part.bytes;
     });
     if (alive_) alive_();
   }

@@ -32,6 +32,7 @@ class PartWriter {
   const Alive alive_;
   std::optional<runtime::AtomicFile> file_;  // empty: it has failed
   SavedPart saved_;
+  int64_t settled_ = 0;  // bytes
 };
 
 SavedPart write_part(const std::filesystem::path& file, std::string_view bytes,

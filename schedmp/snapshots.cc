@@ -44,7 +44,7 @@ void Snapshots::expect_folder() const {
                 folder);
   const bool own =
       !options_.resume.empty() && fs::equivalent(options_.folder, options_.resume, failed);
-  if (!own && !checkpoints_in(options_.folder).empty())
+  if (!own && has_checkpoints(options_.folder))
     throw Error(ErrorCode::kUsage,
                 "it has a snapshot of another run: go on with that, or take another folder",
                 folder);
@@ -107,7 +107,7 @@ std::string Snapshots::write(const fs::path& path, Checkpoint manifest) {
   for (size_t worker = 0; worker < crew_.workers().size(); ++worker)
     requests.push_back(request_of(WorkerRequest::kSnapshot, worker_file(path, worker).string()));
   std::string failure = failed ? kerf::format("{}: {}", path.string(), failed.message()) : "";
-  const auto part_of = [&](SavedPart saved) {
+  const auto part_of = [&](const SavedPart& saved) {
     if (failure.empty()) failure = saved.failure;
     return saved.part;
   };

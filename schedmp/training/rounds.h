@@ -35,7 +35,8 @@ class Rounds {
     archive(sequence_, step_, epoch_, first_, test_first_, under_way_, evaluating_, evaluated_,
             saved_, waits_, keeps_, lowest_, in_vain_);
   }
-  // Behind that. Throws Error{kProtocol} where it came to be at a place that no run of these options gets to.
+  // Behind that. Throws Error{kProtocol} where it is at a place that no run of these options gets
+  // to.
   void check_restored();
 
  private:

@@ -42,8 +42,8 @@ class StoredSlices {
   explicit StoredSlices(const std::vector<PlacedPart>& parts, Alive alive = {});
 
   bool has(const std::string& kind) const;
-  // The dense bytes of consecutive indices of an axis of a tensor. Of what is not wanted of it there
-  // may be none in the files: it is 0.
+  // The dense bytes of consecutive indices of an axis of a tensor. What is not wanted of it, and in
+  // none of the files, is 0.
   std::string read(const std::string& kind, const std::string& tensor, const ops::ValueSpec& spec,
                    const ops::Box& wanted, const RowRange& rows, int axis = 0);
 

@@ -149,8 +149,8 @@ struct RouteFigures {
 };
 
 // Of Training::told().
-inline constexpr const char* kToldModel = "the model";          // its source
-inline constexpr const char* kToldNumbering = "the numbering";  // of the training rows, as a text
+inline constexpr const char* kToldModel = "model";          // its source
+inline constexpr const char* kToldNumbering = "numbering";  // of the training rows, as a text
 
 // Told about progress as it happens, on the scheduler's thread. All optional.
 struct TrainingObserver {

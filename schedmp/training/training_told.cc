@@ -32,7 +32,7 @@ RunTold Training::told() const {
   // Not as it was rewritten for this plan.
   RunTold told{
       {kToldModel, options.model_source},
-      {"its fingerprint", half.make_model(options.model_source).fingerprint()},
+      {"model fingerprint", half.make_model(options.model_source).fingerprint()},
       {"--data", kerf::format("{} {} {}", options.dataset, State::fingerprint_of(half.train),
                               State::fingerprint_of(half.test))},
       {"--weights", options.weights.empty() ? "none" : options.weights},

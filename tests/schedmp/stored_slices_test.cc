@@ -1,0 +1,141 @@
+#include "schedmp/training/stored_slices.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+#include <random>
+
+#include "ops/pack.h"
+#include "runtime/error.h"
+#include "tests/support/errors.h"
+#include "tests/support/temporary_folder.h"
+
+namespace kerf::schedmp {
+namespace {
+
+using testing::HasSubstr;
+
+const ops::ValueSpec kMatrix{ops::DType::kFloat32, ops::Shape({7, 5})};
+
+// Of a matrix whose elements are 0, 1, 2, ... the bytes of a box.
+std::string part_of_matrix(const ops::Box& box) {
+  std::vector<float> all(35);
+  std::iota(all.begin(), all.end(), 0.0F);
+  const ops::Selection selection(ops::Box::whole(2), box, kMatrix);
+  std::string bytes(selection.bytes(1), '\0');
+  selection.pack(reinterpret_cast<const std::byte*>(all.data()),
+                 reinterpret_cast<std::byte*>(bytes.data()), 1);
+  return bytes;
+}
+
+StoredSlice slice_of(const ops::Box& box) {
+  return {kWeights, "fc.weight", kMatrix, box,
+          [box](SafetensorsStream& to) { to.write(part_of_matrix(box)); }};
+}
+
+ops::Box box_of(const std::string& rows, const std::string& columns) {
+  return ops::normalized(
+      {{ops::parse_index_set(rows, "test"), ops::parse_index_set(columns, "test")}}, kMatrix.shape);
+}
+
+class StoredSlicesTest : public testing::Test {
+ protected:
+  PlacedPart written(const std::string& name, const std::vector<StoredSlice>& slices) {
+    PartWriter file(folder_ / name);
+    write_slices(slices, file);
+    const SavedPart saved = file.finish();
+    EXPECT_EQ(saved.failure, "");
+    return {(folder_ / name).string(), saved.part};
+  }
+  static std::string read(StoredSlices& slices, const ops::Box& wanted, const RowRange& rows) {
+    return slices.read(kWeights, "fc.weight", kMatrix, wanted, rows);
+  }
+  // Of a file whose metadata say that of its one tensor, which is 7 x 5.
+  std::string refusal(const std::string& metadata) {
+    const std::filesystem::path file = folder_ / "told";
+    write_safetensors(file, {{"a", kMatrix.dtype, kMatrix.shape, std::string(140, '\0')}},
+                      {{"kerf_slices", metadata}});
+    const auto error = tests::error_of([&] { StoredSlices({{file.string(), {}}}); });
+    return error ? error->what() : "no error";
+  }
+
+  tests::TemporaryFolder folder_;
+};
+
+TEST_F(StoredSlicesTest, AreReadByAnyRowsWhoeverWroteThem) {
+  const ops::Box whole = ops::Box::whole(2);
+  const std::vector<std::vector<ops::Box>> divisions = {
+      {whole},
+      {box_of("0-2", "all"), box_of("3-6", "all")},
+      {box_of("0,2,4,6", "0-1"), box_of("1,3,5", "0-1"), box_of("all", "2-4")},
+      {box_of("0-3", "all"), box_of("2-6", "all"), box_of("all", "1,3")},  // some of it twice
+      {whole, whole}};
+  for (const auto& division : divisions) {
+    std::vector<PlacedPart> parts;
+    for (size_t i = 0; i < division.size(); ++i)
+      parts.push_back(written("file" + std::to_string(i), {slice_of(division[i])}));
+    StoredSlices slices(parts);
+    for (int64_t first = 0; first < 7; ++first)
+      for (int64_t count = 1; first + count <= 7; ++count)
+        EXPECT_EQ(read(slices, whole, {first, count}),
+                  part_of_matrix(box_of(
+                      std::to_string(first) + "-" + std::to_string(first + count - 1), "all")));
+    EXPECT_EQ(slices.read(kWeights, "fc.weight", kMatrix, whole, {1, 3}, 1),
+              part_of_matrix(box_of("all", "1-3")));
+  }
+}
+
+TEST_F(StoredSlicesTest, WhatIsWantedAndNotThereIsNamed) {
+  StoredSlices slices({written("one", {slice_of(box_of("0-3", "all"))})});
+  EXPECT_THAT(tests::error_of([&] {
+                read(slices, ops::Box::whole(2), {2, 4});
+              })->what(),
+              HasSubstr("no weights of [4-5, all] of 'fc.weight'"));
+  EXPECT_EQ(read(slices, box_of("0-3", "all"), {2, 4}).substr(0, 40),
+            part_of_matrix(box_of("2-3", "all")));
+  EXPECT_TRUE(tests::error_of([&] {
+    slices.read(state_kind(0), "fc.weight", kMatrix, ops::Box::whole(2), {0, 1});
+  }));
+  EXPECT_TRUE(tests::error_of([&] {
+    slices.read(kWeights, "fc.weight", {kMatrix.dtype, ops::Shape({7, 6})}, ops::Box::whole(2),
+                {0, 1});
+  }));
+}
+
+// Only what is read: a worker does not go through the files of others.
+TEST_F(StoredSlicesTest, AFileThatIsAnotherIsRefusedWhenItIsRead) {
+  PlacedPart one = written("one", {slice_of(box_of("0-3", "all"))});
+  PlacedPart other = written("other", {slice_of(box_of("4-6", "all"))});
+  other.part.checksum ^= 1;
+  StoredSlices slices({one, other});
+  EXPECT_EQ(read(slices, ops::Box::whole(2), {0, 4}), part_of_matrix(box_of("0-3", "all")));
+  EXPECT_THAT(tests::error_of([&] {
+                read(slices, ops::Box::whole(2), {3, 2});
+              })->what(),
+              HasSubstr("other"));
+}
+
+TEST_F(StoredSlicesTest, WhatTheySayOfThemselvesIsNotBelieved) {
+  const auto told = [](const std::string& shape, const std::string& box) {
+    return R"({"a": {"kind": "weights", "tensor": "t", "shape": )" + shape + R"(, "box": )" + box +
+           "}}";
+  };
+  EXPECT_EQ(refusal(told("[7, 5]", R"(["all", "all"])")), "no error");
+  EXPECT_EQ(refusal(told("[9, 5]", R"(["0-2,5-8", "all"])")), "no error");
+  for (const std::string& wrong :
+       {std::string("["), std::string("{}"), std::string("[]"), told("[7, 5]", R"(["all"])"),
+        told("[7]", R"(["all", "all"])"), told("[7, 5]", R"(["0-7", "all"])"),
+        told("[7, 5]", R"(["0-5", "all"])"), told("[7, -5]", R"(["all", "all"])"),
+        told("[7, 9223372036854775807]", R"(["all", "all"])"),
+        told("[7, 5]", R"(["0-99999999999999999999", "all"])"), told("[7, 5]", R"([7, 5])"),
+        told("[7.5, 5]", R"(["all", "all"])"), told("7", R"(["all", "all"])"),
+        told("[1,1,1,1,1,1,1,1,1,1,7,5]", R"(["all"])"),
+        std::string(
+            R"({"a": {"kind": 7, "tensor": "t", "shape": [7, 5], "box": ["all", "all"]}})")})
+    EXPECT_THAT(refusal(wrong), HasSubstr("told")) << wrong;
+}
+
+}  // namespace
+}  // namespace kerf::schedmp
