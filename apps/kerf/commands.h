@@ -10,6 +10,7 @@ void add_compare_command(CLI::App& app, Chosen& chosen);
 void add_profile_command(CLI::App& app, Chosen& chosen);
 void add_train_command(CLI::App& app, Chosen& chosen);
 void add_eval_command(CLI::App& app, Chosen& chosen);
+void add_checkpoint_command(CLI::App& app, Chosen& chosen);
 void add_export_command(CLI::App& app, Chosen& chosen);
 void add_infer_command(CLI::App& app, Chosen& chosen);
 void add_lasso_command(CLI::App& app, Chosen& chosen);

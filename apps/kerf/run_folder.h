@@ -4,7 +4,8 @@
 //   plan.json  plan.svg  schedule.txt  trace.json  profile.json  weights.safetensors  run.json
 //   report.html
 //
-// schedule.txt is there where the schedule came from a file.
+// schedule.txt is there where the schedule came from a file; checkpoints/ (save_flags.h) where some
+// were asked for.
 #pragma once
 
 #include <filesystem>

@@ -98,6 +98,13 @@ std::optional<RunRecord::Lbfgs> lbfgs_of(const schedmp::Training& training) {
                           lbfgs.evaluations(), half->portions_of_replicas()};
 }
 
+std::optional<RunRecord::Checkpoints> checkpoints_of(const Outcome& outcome) {
+  const schedmp::SnapshotCounts& counts = outcome.driven.loop.snapshots;
+  const int64_t resumed = outcome.training->resumed_steps();
+  if (counts.taken == 0 && counts.failed == 0 && resumed == 0) return std::nullopt;
+  return RunRecord::Checkpoints{resumed, counts.taken, counts.failed, counts.seconds};
+}
+
 std::vector<RunRecord::Route> routes_of(const Planned& planned, const Outcome& outcome) {
   std::vector<RunRecord::Route> routes;
   for (const partitioner::Route& route : planned.plan.routes) {
@@ -146,7 +153,8 @@ schedmp::OpenSplits open_data(RunKind kind, const Planned& planned,
 
 Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedule& schedule,
                      const schedmp::TrainingOptions& options, const schedmp::OpenSplits& data,
-                     const CrewFlags& flags, Progress::Options how) {
+                     const CrewFlags& flags, Progress::Options how,
+                     const SnapshotsOf& snapshots_of) {
   Outcome outcome;
   outcome.kind = kind;
   outcome.data = options.dataset;
@@ -165,6 +173,10 @@ Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedu
   };
   outcome.training = schedmp::make_training(training_factories(), planned.model, planned.plan,
                                             schedule, options, observer, data);
+  schedmp::SnapshotOptions snapshots;
+  if (snapshots_of) snapshots = snapshots_of(*outcome.training);
+  if (!snapshots.folder.empty() || !snapshots.resume.empty())
+    snapshots.run = outcome.training->told();
   std::vector<double> peaks;
   for (const schedmp::WorkerFigures& each : outcome.training->workers())
     peaks.push_back(static_cast<double>(each.proved_bytes + each.table_bytes));
@@ -179,7 +191,7 @@ Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedu
                          {.workers = outcome.training->count_workers(),
                           .programs = program_factories(),
                           .longest_action_seconds = longest_action_seconds(planned.plan)},
-                         *progress);
+                         *progress, {.snapshots = snapshots});
   outcome.rows_per_second = progress->rows_per_second();
   outcome.median_step_seconds = progress->median_step_seconds();
   return outcome;
@@ -207,6 +219,7 @@ RunRecord record_of(const Planned& planned, const Outcome& outcome) {
   if (outcome.kind == RunKind::kTrain) record.staleness = outcome.staleness;
   if (outcome.replicas.count > 1) record.replicas = replicas_of(outcome);
   record.lbfgs = lbfgs_of(*outcome.training);
+  record.checkpoints = checkpoints_of(outcome);
   record.labels_per_row = outcome.training->labels_per_row();
   record.label_axes = outcome.training->label_axes();
   record.seconds = outcome.driven.loop.seconds;

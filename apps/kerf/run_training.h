@@ -2,6 +2,7 @@
 // library, the run itself, and what came out.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,11 +42,15 @@ schedmp::TrainingOptions options_of(RunKind kind, const Planned& planned);
 schedmp::OpenSplits open_data(RunKind kind, const Planned& planned,
                               const schedmp::TrainingOptions& options);
 
+// By what a run keeps snapshots, once its halves are made; its `run` is filled in.
+using SnapshotsOf = std::function<schedmp::SnapshotOptions(const schedmp::Training& training)>;
+
 // `data`: of options.dataset. Throws what ended the run. Workers are gone when it returns or
 // throws. `how` progress is told; what it counts is filled in.
 Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedule& schedule,
                      const schedmp::TrainingOptions& options, const schedmp::OpenSplits& data,
-                     const CrewFlags& flags, Progress::Options how = progress_on_stderr());
+                     const CrewFlags& flags, Progress::Options how = progress_on_stderr(),
+                     const SnapshotsOf& snapshots_of = {});
 
 RunRecord record_of(const Planned& planned, const Outcome& outcome);
 // Of each batch of an evaluation: from when the first worker began it to when the last had its part

@@ -17,6 +17,7 @@
 #include "apps/kerf/run_flags.h"
 #include "apps/kerf/run_folder.h"
 #include "apps/kerf/run_training.h"
+#include "apps/kerf/save_flags.h"
 #include "apps/kerf/traced_run.h"
 #include "apps/main/answer.h"
 #include "apps/main/flag_values.h"
@@ -42,6 +43,7 @@ struct TrainCommand {
   LearningFlags learning;
   LbfgsFlags lbfgs_flags;
   ReplicaFlags replica_flags;
+  SaveFlags save_flags;
   schedmp::TrainingOptions flags;  // what the parser fills in of it
   std::string data_name = "fashion-mnist";
   std::string plan_file;
@@ -62,6 +64,7 @@ struct TrainCommand {
 };
 
 void TrainCommand::check() const {
+  save_flags.check();
   require(flags.epochs >= 1, "--epochs", format("{} is not at least 1", flags.epochs));
   require(!no_test || !learning.patience, "--early-stop",
           "it needs the tests; leave --no-test out");
@@ -95,6 +98,7 @@ schedmp::TrainingOptions TrainCommand::options(const Planned& planned) const {
   options.seed = flags.seed;
   learning.apply(planned, options);
   options.trace_steps = flags.trace_steps;
+  options.drain_every = save_flags.when().steps;
   if (options.steps == 0) return options;
   options.replicas = flags.replicas;
   options.lbfgs = flags.lbfgs;
@@ -139,8 +143,13 @@ int TrainCommand::run() {
   folder.make(planned);
   const ShareFolder shares(folder.path());
   options.shards = shares.path();
+  const std::filesystem::path saved = save_flags.folder(folder.path());
+  const CheckpointFolder checkpoints(saved, !save_flags.every.empty());
   const Outcome outcome =
-      run_training(RunKind::kTrain, planned, schedule, options, data, crew_flags);
+      run_training(RunKind::kTrain, planned, schedule, options, data, crew_flags,
+                   progress_on_stderr(), [&](const schedmp::Training& training) {
+                     return save_flags.options(saved, training.keeps_state());
+                   });
 
   folder.keep(planned, schedule);
   schedmp::join_weights(planned.model, planned.plan, shares.path(), folder.weights(),
@@ -155,6 +164,7 @@ int TrainCommand::run() {
   record.untraced = traced.why_not();
   runtime::write_file_atomic(folder.page(), report_page(record));
   runtime::write_file_atomic(folder.report(), write_run_record(record));
+  checkpoints.end_well();
   answer(
       json, [&] { return to_json(record); },
       [&](bool colour) { return run_text(record, colour) + "\n" + folder.text(); });
@@ -180,6 +190,7 @@ void add_flags(CLI::App& command, TrainCommand& state) {
   add_learning_flags(command, state.learning);
   add_lbfgs_flags(command, state.lbfgs_flags);
   add_replica_flags(command, state.replica_flags);
+  add_save_flags(command, state.save_flags);
   add_plan_file_flag(command, state.plan_file);
   add_weights_flag(command, options.weights, "Start from these weights");
   command.add_flag("--no-shuffle", state.no_shuffle, "Take the rows in the file's order");
@@ -218,6 +229,8 @@ void add_train_command(CLI::App& app, Chosen& chosen) {
       "  kerf train lenet5 --workers 2 --way 'conv*=batch' --way 'fc*=feature'\n"
       "  kerf train lenet5 --replicas 2 --workers 2 --consistency ssp:3\n"
       "  kerf train mlp --optimizer lbfgs --replicas 2 --batch 512 --steps 50\n"
+      "  kerf train lenet5 --epochs 50 --save-every 500   and, were it interrupted, with --resume\n"
+      "      kerf-run\n"
       "  kerf train lenet5 --place places.txt --workers 3   lines as: conv* 0\n"
       "  kerf train lenet5 --workers 2 --listen tcp://127.0.0.1:5555   then, twice:\n"
       "      kerf worker --connect tcp://127.0.0.1:5555");

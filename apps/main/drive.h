@@ -25,9 +25,10 @@ Driven drive(schedmp::EncodedProgram& program, const CrewFlags& flags, const Cre
              ProgressBar& progress, const schedmp::LoopOptions& options = {});
 template <class Messages>
 Driven drive(schedmp::SchedulerHalf<Messages>& program, const CrewFlags& flags,
-             const CrewNeeds& needs, ProgressBar& progress) {
+             const CrewNeeds& needs, ProgressBar& progress,
+             const schedmp::LoopOptions& options = {}) {
   schedmp::Encoded<Messages> encoded(program);
-  return drive(encoded, flags, needs, progress);
+  return drive(encoded, flags, needs, progress, options);
 }
 
 }  // namespace kerf::apps

@@ -87,7 +87,8 @@ schedmp::SnapshotOptions ProgramRun::snapshots() const {
           .every_rounds = snapshot_rounds_.value_or(0),
           .every_seconds = snapshot_seconds_.value_or(snapshot_rounds_ ? 0 : kSnapshotSeconds),
           .resume = resume_,
-          .run = told()};
+          .run = told(),
+          .tell = [](const std::string& what) { tell_notes({what}); }};
 }
 
 // Flags as they were given, all but those of how the run is reached, how long it may take and what

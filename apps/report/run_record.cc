@@ -93,6 +93,18 @@ std::string replicas_text(const RunRecord& record) {
   return text;
 }
 
+std::string checkpoints_text(const RunRecord& record) {
+  if (!record.checkpoints) return {};
+  const RunRecord::Checkpoints& of = *record.checkpoints;
+  std::string text;
+  if (of.resumed_steps > 0)
+    text += format("went on behind {}: times and messages are of what followed\n",
+                   plural(of.resumed_steps, "step"));
+  if (of.taken > 0) text += format("{} in {:.3f} s\n", plural(of.taken, "checkpoint"), of.seconds);
+  if (of.failed > 0) text += format("{} could not be written\n", plural(of.failed, "checkpoint"));
+  return text;
+}
+
 // What went wrong without harm; nothing where nothing did.
 std::string losses_text(const RunRecord& record) {
   int64_t resent = 0, dropped = 0, spans = 0;
@@ -101,7 +113,7 @@ std::string losses_text(const RunRecord& record) {
     dropped += worker.dropped;
     spans += worker.spans_lost;
   }
-  std::string text = replicas_text(record);
+  std::string text = replicas_text(record) + checkpoints_text(record);
   if (!record.staleness.empty())
     text += format(
         "weights were updated within each step: a gradient is late by, by stage: {} updates at "

@@ -105,6 +105,13 @@ struct RunRecord {
     int64_t evaluations = 0;        // of all rows
     std::vector<int64_t> portions;  // of rows, that each replica did
   };
+  // Of a training that kept some, or went on from one.
+  struct Checkpoints {
+    int64_t resumed_steps = 0;  // before the part of the run that seconds and messages are of
+    int64_t taken = 0;
+    int64_t failed = 0;  // could not be written
+    double seconds = 0;  // that all of them took
+  };
   // Messages between scheduler and workers.
   struct Control {
     int64_t sent = 0;
@@ -132,6 +139,7 @@ struct RunRecord {
   std::vector<int> staleness;
   std::optional<Replicas> replicas = std::nullopt;  // where there is more than one
   std::optional<Lbfgs> lbfgs = std::nullopt;
+  std::optional<Checkpoints> checkpoints = std::nullopt;
   // Of a schedule that goes on for ever: why its pipeline drains at each step's end nevertheless.
   std::optional<std::string> drains = std::nullopt;
   double seconds = 0;
@@ -262,6 +270,14 @@ void fields(Fields& f, RunRecord::Lbfgs& lbfgs) {
 }
 
 template <class Fields>
+void fields(Fields& f, RunRecord::Checkpoints& checkpoints) {
+  f("resumed_steps", checkpoints.resumed_steps);
+  f("taken", checkpoints.taken);
+  f("failed", checkpoints.failed);
+  f("seconds", checkpoints.seconds);
+}
+
+template <class Fields>
 void fields(Fields& f, RunRecord::Control& control) {
   f("sent", control.sent);
   f("received", control.received);
@@ -303,6 +319,7 @@ void fields(Fields& f, RunRecord& run) {
   f.newer("staleness", run.staleness);
   f.newer("replicas", run.replicas);
   f.newer("lbfgs", run.lbfgs);
+  f.newer("checkpoints", run.checkpoints);
   f.newer("drains", run.drains);
   f.newer("traced", run.traced);
   f.newer("untraced", run.untraced);

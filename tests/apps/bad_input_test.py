@@ -297,7 +297,7 @@ class Requests(KerfTest):
     def test_whole_numbers_are_decimal(self):
         """CLI11 reads 010 as eight and 0x3 as three."""
         flags = {"train": ("--workers", "--stages", "--batch", "--micro-batches", "--slots", "--threads", "--epochs", "--steps",
-                           "--trace-steps", "--seed", "--replicas", "--server-groups", "--push-every", "--fetch-every", "--history"),
+                           "--trace-steps", "--seed", "--replicas", "--server-groups", "--push-every", "--fetch-every", "--history", "--keep"),
                  "plan": ("--workers", "--threads"), "eval": ("--workers", "--threads"),
                  "schedule": ("--workers", "--micro-batches", "--threads"), "worker": ("--index",),
                  "run": ("--rows", "--columns", "--block", "--sweeps", "--workers", "--seed"),
@@ -331,14 +331,14 @@ class Requests(KerfTest):
 
     def test_no_option_takes_an_empty_value(self):
         """An unset variable of a script is not zero, and not a default."""
-        least = {"plan": 44, "train": 40, "eval": 30, "infer": 30, "run": 8, "lasso": 19, "mf": 21, "lda": 21, "logistic": 20, "svm": 21, "predict": 4,
-                 "schedule": 20, "profile": 15, "export": 12, "compare": 0,
+        least = {"plan": 44, "train": 43, "eval": 30, "infer": 30, "run": 8, "lasso": 19, "mf": 21, "lda": 21, "logistic": 20, "svm": 21, "predict": 4,
+                 "schedule": 20, "profile": 15, "export": 12, "compare": 0, "checkpoint": 2,
                  "worker": 3}
         for command, count in least.items():
             text = run(command, "--help").stdout
             flags = set(re.findall(r"^ +(--[a-z0-9-]+)", text, re.MULTILINE))
             flags -= {"--balance", "--certify", "--external-data", "--fit-batch", "--front", "--help", "--json", "--nesterov", "--no-restart", "--no-shuffle", "--no-test", "--recompute",
-                      "--plan" if command == "report" else "", "--short", "--why"}
+                      "--plan" if command == "report" else "", "--prune", "--short", "--verify", "--why"}
             self.assertGreaterEqual(len(flags), count, command)
             for flag in sorted(flags):
                 with self.subTest(command=command, flag=flag):
@@ -527,7 +527,7 @@ class Reports(KerfTest):
     def test_a_corrupt_report(self):
         derived = ("model", "steps", "accuracy", "tokens_per_second", "predicted", "counted", "equal")
         newer = ("kind", "data", "restarts", "repeated_tasks", "gradient_norms", "learning_rates", "optimizer", "skipped", "labels_per_row", "label_axes",
-                 "process_allowance_bytes", "traced", "untraced", "same_bits", "staleness", "drains", "replicas", "lbfgs")
+                 "process_allowance_bytes", "traced", "untraced", "same_bits", "staleness", "drains", "replicas", "lbfgs", "checkpoints")
         for key in self.report:
             if key not in (*derived, *newer):
                 with self.subTest(missing=key):

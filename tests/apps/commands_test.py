@@ -9,7 +9,7 @@ import unittest
 from kerf_command import KERF, KerfTest, read_safetensors, run, write_images
 
 COMMANDS = ("plan", "compare", "profile", "train", "eval", "infer", "export", "lasso", "lda", "logistic", "svm", "mf", "predict", "run", "report", "worker", "schedule",
-            "bench", "devices", "data", "models", "keys")
+            "bench", "devices", "data", "models", "keys", "checkpoint")
 BRIEFLY = ("--steps", 2, "--no-test", "--transport", "inproc")
 SYNTHETIC = ("--data", "synthetic:256x784x10")
 

@@ -1,0 +1,158 @@
+// kerf checkpoint: what a run can go on from, and whether it is whole.
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "apps/kerf/commands.h"
+#include "apps/kerf/save_flags.h"
+#include "apps/main/answer.h"
+#include "apps/main/flag_values.h"
+#include "apps/programs.h"
+#include "apps/report/table.h"
+#include "runtime/error.h"
+#include "runtime/json.h"
+#include "schedmp/checkpoint_folder.h"
+#include "schedmp/training/stored_slices.h"
+#include "schedmp/training/training.h"
+
+namespace kerf::apps {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// One of them, and what is wrong with it as far as was looked.
+struct Listed {
+  fs::path path;
+  int64_t number = 0;
+  std::optional<schedmp::Checkpoint> manifest;
+  std::vector<std::string> faults;
+};
+
+struct CheckpointCommand {
+  std::string folder = "kerf-run";
+  bool verify = false;
+  bool prune = false;
+  int64_t keep = kKeptCheckpoints;
+  std::string out;
+  bool json = false;
+
+  int run() const;
+
+ private:
+  std::vector<Listed> list(const fs::path& from) const;
+  void export_newest(const std::vector<Listed>& all, const fs::path& from) const;
+};
+
+// Without --verify, manifests alone are read.
+std::vector<Listed> CheckpointCommand::list(const fs::path& from) const {
+  std::vector<Listed> all;
+  for (const auto& [number, path] : schedmp::checkpoints_in(from)) {
+    Listed& one = all.emplace_back(Listed{path, number, {}, {}});
+    if (verify) one.faults = schedmp::faults_of(path);
+    try {
+      one.manifest = schedmp::read_manifest(path);
+    } catch (const Error& error) {
+      if (!verify) one.faults.emplace_back(error.what());
+    }
+  }
+  if (all.empty()) throw Error(ErrorCode::kUsage, "there is no checkpoint in it", from.string());
+  return all;
+}
+
+void CheckpointCommand::export_newest(const std::vector<Listed>& all, const fs::path& from) const {
+  const auto whole = [](const Listed& each) { return schedmp::faults_of(each.path).empty(); };
+  const auto newest = std::ranges::find_if(all, whole);
+  if (newest == all.end())
+    throw Error(ErrorCode::kUsage, "no checkpoint in it is whole: see --verify", from.string());
+  const schedmp::Checkpoint& manifest = *newest->manifest;
+  const auto source = manifest.run.find(schedmp::kToldModel);
+  require(manifest.program == "training" && source != manifest.run.end(), "--export",
+          format("{} is of the program {}, which has no model", newest->path.string(),
+                 manifest.program));
+  schedmp::Numbering numbering;
+  if (const auto told = manifest.run.find(schedmp::kToldNumbering); told != manifest.run.end())
+    numbering = schedmp::read_numbering(told->second, newest->path.string());
+  std::vector<schedmp::PlacedPart> parts;
+  for (size_t worker = 0; worker < manifest.parts.size(); ++worker)
+    parts.push_back({schedmp::worker_file(newest->path, worker).string(), manifest.parts[worker]});
+  schedmp::StoredSlices slices(parts);
+  schedmp::export_weights(training_factories().model(source->second), slices, out, numbering);
+}
+
+Json json_of(const std::vector<Listed>& all) {
+  Json list = Json::array();
+  for (const Listed& each : all) {
+    Json one{{"number", each.number}, {"path", each.path.string()}};
+    if (each.manifest) {
+      one["program"] = each.manifest->program;
+      one["workers"] = each.manifest->workers;
+      one["bytes"] = each.manifest->bytes();
+    }
+    one["faults"] = each.faults;
+    list.push_back(std::move(one));
+  }
+  return {{"checkpoints", std::move(list)}};
+}
+
+std::string text_of(const std::vector<Listed>& all, bool colour) {
+  Table table({"checkpoint", "of", "workers", "bytes"});
+  std::string faults;
+  for (const Listed& each : all) {
+    const auto& manifest = each.manifest;
+    table.add({each.path.string(), manifest ? manifest->program : "?",
+               manifest ? format("{}", manifest->workers) : "?",
+               manifest ? bytes_text(manifest->bytes()) : "?"});
+    for (const std::string& fault : each.faults) faults += format("not whole: {}\n", fault);
+  }
+  return table.text(colour) + faults;
+}
+
+int CheckpointCommand::run() const {
+  require(fs::is_directory(folder), "DIR", format("there is no folder {}", folder));
+  const fs::path from = checkpoints_of(folder);
+  if (prune) schedmp::prune(from, keep);
+  if (prune && keep == 0) return 0;
+  const std::vector<Listed> all = list(from);
+  if (!out.empty()) export_newest(all, from);
+  answer(
+      json, [&] { return json_of(all); }, [&](bool colour) { return text_of(all, colour); });
+  const auto wrong = [](const Listed& each) { return !each.faults.empty(); };
+  return verify && std::ranges::any_of(all, wrong) ? 1 : 0;
+}
+
+}  // namespace
+
+void add_checkpoint_command(CLI::App& app, Chosen& chosen) {
+  CLI::App* command = app.add_subcommand(
+      "checkpoint", "Lists what a run can go on from, checks it, and takes weights out of it.");
+  auto state = std::make_shared<CheckpointCommand>();
+  command
+      ->add_option("DIR", state->folder,
+                   "What kerf train --out named, or a folder of checkpoints, or of a program's "
+                   "snapshots")
+      ->capture_default_str();
+  command->add_flag("--verify", state->verify,
+                    "Compare every byte with the sums; exit code 1 where one is not whole");
+  CLI::Option* prune = command->add_flag("--prune", state->prune, "Remove all but the newest");
+  command->add_option("--keep", state->keep, "As many stay")
+      ->check(whole_number<int64_t>())
+      ->needs(prune)
+      ->type_name("K")
+      ->capture_default_str();
+  command
+      ->add_option("--export", state->out,
+                   "Write the weights of the newest that is whole, as a run's "
+                   "weights.safetensors; with --early-stop, the best so far")
+      ->type_name("FILE.safetensors");
+  add_json_flag(*command, state->json);
+  command->footer(
+      "Examples:\n"
+      "  kerf checkpoint kerf-run --verify\n"
+      "  kerf checkpoint kerf-run --export weights.safetensors");
+  run_when_chosen(*command, chosen, state);
+}
+
+}  // namespace kerf::apps

@@ -1,0 +1,97 @@
+#include "apps/kerf/save_flags.h"
+
+#include <charconv>
+
+#include "apps/main/answer.h"
+#include "apps/main/flag_values.h"
+#include "runtime/error.h"
+
+namespace kerf::apps {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+double seconds_of(std::string_view unit) {
+  if (unit == "s") return 1;
+  if (unit == "m") return 60;
+  return unit == "h" ? 3600 : 0;
+}
+
+}  // namespace
+
+fs::path checkpoints_of(const fs::path& folder) {
+  return fs::is_directory(folder / "checkpoints") ? folder / "checkpoints" : folder;
+}
+
+SaveEvery parse_save_every(const std::string& text) {
+  const char* const end = text.data() + text.size();
+  int64_t number = 0;
+  const auto [unit, fault] = std::from_chars(text.data(), end, number);
+  const double seconds = seconds_of({unit, end});
+  if (fault != std::errc() || number < 0 || (unit != end && seconds == 0))
+    throw Error(
+        ErrorCode::kUsage,
+        format("\"{}\" is none of 500 (steps), 90s, 10m, 2h, and 0 for no checkpoints", text));
+  if (unit == end) return {.steps = number};
+  return {.seconds = static_cast<double>(number) * seconds};
+}
+
+void SaveFlags::check() const {
+  require(keep >= 1, "--keep", "the newest stays: at least 1");
+  require(resume.empty() || fs::is_directory(resume), "--resume",
+          format("there is no folder {}", resume));
+}
+
+SaveEvery SaveFlags::when() const {
+  return every.empty() ? SaveEvery{.seconds = kSaveSeconds} : parse_save_every(every);
+}
+
+fs::path SaveFlags::folder(const fs::path& out) const {
+  const SaveEvery at = when();
+  if (at.steps == 0 && at.seconds == 0) return {};
+  const fs::path folder = out / "checkpoints";
+  std::error_code absent;
+  const bool own = !resume.empty() && fs::equivalent(folder, checkpoints_of(resume), absent);
+  if (own || !every.empty() || !schedmp::has_checkpoints(folder)) return folder;
+  tell_notes({format("{} has checkpoints of another run: this one writes none", folder.string())});
+  return {};
+}
+
+schedmp::SnapshotOptions SaveFlags::options(const fs::path& folder, bool keeps_state) const {
+  const SaveEvery at = when();
+  const bool asked = !every.empty() && (at.steps > 0 || at.seconds > 0);
+  for (const auto& [given, flag] :
+       {std::pair(asked, "--save-every"), {!resume.empty(), "--resume"}})
+    require(!given || keeps_state, flag,
+            "--replicas and --optimizer lbfgs share their weights in tables, of which there are "
+            "no checkpoints");
+  schedmp::SnapshotOptions options{.every_rounds = at.steps,
+                                   .every_seconds = at.seconds,
+                                   .keep = keep,
+                                   .tell = [](const std::string& what) { tell_notes({what}); }};
+  if (keeps_state) options.folder = folder;
+  if (!resume.empty()) options.resume = checkpoints_of(resume);
+  return options;
+}
+
+void add_save_flags(CLI::App& command, SaveFlags& flags) {
+  command
+      .add_option("--save-every", flags.every,
+                  "Write a checkpoint to DIR/checkpoints, of --out, every so many steps (500) or "
+                  "after so long (90s, 10m, 2h); they stay. 0: none (default 10m, until the run "
+                  "ends well)")
+      ->check(parsed_by([](const std::string& text) { parse_save_every(text); }))
+      ->type_name("WHEN");
+  command.add_option("--keep", flags.keep, "Of a run's checkpoints, the newest")
+      ->check(whole_number<int64_t>())
+      ->type_name("K")
+      ->capture_default_str();
+  command
+      .add_option("--resume", flags.resume,
+                  "Go on from the newest checkpoint in this folder, with the flags of its run; of "
+                  "workers and the plan others may be given")
+      ->type_name("DIR");
+}
+
+}  // namespace kerf::apps

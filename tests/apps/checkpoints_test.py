@@ -1,0 +1,209 @@
+"""A training that is interrupted goes on from its last checkpoint to the same weights and the same record; what is no checkpoint of it is refused by
+name; kerf checkpoint tells what there is, and finds what was changed."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import unittest
+
+from kerf_command import KerfTest, read_safetensors, run, wait_until, workers_of, write_images
+
+RUN = {"--sizes": "784-48-24-10", "--batch": 32, "--epochs": 6, "--optimizer": "adam", "--lr-schedule": "cosine", "--clip-norm": 2}
+
+
+class CheckpointTest(KerfTest):
+    def setUp(self):
+        super().setUp()
+        (self.folder / "images").mkdir()
+        write_images(self.folder / "images", 320)
+        self.data = f"idx:{self.folder / 'images'}"
+        self.run_of = self.run_with()
+
+    def run_with(self, *changed):
+        """The run's flags, some with another value."""
+        flags = {**RUN, "--data": self.data, **dict(zip(changed[::2], changed[1::2], strict=True))}
+        return ("mlp", *(each for pair in flags.items() for each in pair))
+
+    def weights(self, out):
+        return (self.folder / out / "weights.safetensors").read_bytes()
+
+    def checkpoints(self, out):
+        answer = run("checkpoint", self.folder / out, "--json")
+        return json.loads(answer.stdout)["checkpoints"] if answer.returncode == 0 else []
+
+    def interrupted(self, out, *more, end):
+        """A run that `end` ends once it has a checkpoint."""
+        process = self.start("train", *more, "--out", self.folder / out)
+        folder = self.folder / out / "checkpoints"
+        self.assertTrue(wait_until(lambda: [*folder.glob("checkpoint-*/manifest.json")], 60))
+        end(process)
+        process.communicate(timeout=60)
+        self.assertNotEqual(process.returncode, 0, "it was over before")
+
+    def expect_same(self, record, whole, out):
+        for what in ("losses", "gradient_norms", "learning_rates", "evaluations", "skipped"):
+            self.assertEqual(record[what], whole[what], what)
+        self.assertEqual(self.weights(out), self.weights("whole"))
+
+
+class Checkpoints(CheckpointTest):
+    def test_a_run_that_is_killed_goes_on_to_the_same_bits(self):
+        run_of = self.run_with("--epochs", 120, "--workers", 2)
+        whole = self.train(*run_of, out="whole")
+        self.assertIsNone(whole["checkpoints"], "by default every ten minutes")
+        self.assertFalse((self.folder / "whole" / "checkpoints").exists())
+        ends = {"scheduler": lambda process: os.killpg(process.pid, signal.SIGKILL),
+                "worker": lambda process: [os.kill(pid, signal.SIGKILL) for pid in workers_of(process.pid)[:1]],
+                "ctrl-c": lambda process: process.send_signal(signal.SIGINT)}
+        for out, end in ends.items():
+            with self.subTest(killed=out):
+                self.interrupted(out, *run_of, "--save-every", 7, end=end)
+                resumed = self.train(*run_of, "--save-every", 7, "--resume", self.folder / out, out=out)
+                self.assertGreater(resumed["checkpoints"]["resumed_steps"], 0)
+                self.expect_same(resumed, whole, out)
+                self.assertEqual([each["number"] for each in self.checkpoints(out)], [1197, 1190])
+
+    def test_processes_and_threads_alike(self):
+        whole = self.train(*self.run_of, "--workers", 3, "--save-every", 25, "--keep", 1, out="whole")
+        self.assertEqual(whole["checkpoints"]["taken"], 2)
+        for transport in ("inproc", "shm", "tcp"):
+            with self.subTest(transport=transport):
+                resumed = self.train(*self.run_of, "--workers", 3, "--transport", transport, "--resume", self.folder / "whole", out=transport)
+                self.assertEqual(resumed["checkpoints"]["resumed_steps"], 50)
+                self.expect_same(resumed, whole, transport)
+
+    def test_under_another_plan_from_the_same_tensors(self):
+        """The bits of layer cuts do not hang on the number of workers; others end nearby."""
+        self.train(*self.run_of, "--workers", 3, "--cut", "feature", "--save-every", 31, "--keep", 1, out="whole")
+        ends = {}
+        for name, plan in (("one", ("--workers", 1)), ("three", ("--workers", 3)), ("batch", ("--cut", "batch", "--workers", 2))):
+            record = self.train(*self.run_of, *plan, "--resume", self.folder / "whole", out=name)
+            self.assertEqual(len(record["losses"]), 60)
+            ends[name] = record["losses"]
+        self.assertEqual(self.weights("one"), self.weights("three"))
+        for one, other in zip(ends["one"], ends["batch"], strict=True):
+            self.assertAlmostEqual(one, other, delta=0.02)
+
+    def test_early_stop_keeps_the_best_weights_of_before(self):
+        run_of = self.run_with("--early-stop", 2, "--optimizer", "sgd", "--epochs", 12, "--lr", 0.3, "--workers", 2)
+        whole = self.train(*run_of, "--save-every", 9, out="whole")
+        resumed = self.train(*run_of, "--resume", self.folder / "whole", out="again")
+        self.expect_same(resumed, whole, "again")
+
+    def test_other_flags_are_refused_by_name(self):
+        self.train(*self.run_of, "--save-every", 25, out="kept")
+        for flag, what in (("--lr", 0.5), ("--seed", 3), ("--batch", 16), ("--clip-norm", 1), ("--beta1", 0.8), ("--weight-decay", 0.1), ("--early-stop", 1)):
+            with self.subTest(flag=flag):
+                self.assert_one_error(run("train", *self.run_with(flag, what), "--resume", self.folder / "kept", "--out", self.folder / "other"),
+                                      f"its run had {flag} ", f"and this one has {what}")
+        self.assert_one_error(run("train", *self.run_with("--epochs", 7), "--resume", self.folder / "kept", "--out", self.folder / "other"),
+                              "its run had --steps 60, and this one has 70")
+        self.assert_one_error(run("train", *self.run_with("--sizes", "784-48-10"), "--resume", self.folder / "kept", "--out", self.folder / "other"),
+                              "its run had model mlp 784-48-24-10, and this one has mlp 784-48-10")
+        self.assert_one_error(run("train", *self.run_of, "--resume", self.folder, "--out", self.folder / "other"), "there is no checkpoint in it")
+        self.assert_one_error(run("train", *self.run_of, "--resume", self.folder / "nowhere"), "--resume: there is no folder")
+
+    def test_a_constant_rate_lets_a_run_be_longer(self):
+        short, long = (self.run_with("--lr-schedule", "constant", "--epochs", epochs) for epochs in (6, 8))
+        self.train(*short, "--save-every", 20, out="short")
+        whole = self.train(*long, out="whole")
+        resumed = self.train(*long, "--resume", self.folder / "short", out="again")
+        self.assertEqual(len(resumed["losses"]), 80)
+        self.expect_same(resumed, whole, "again")
+
+    def test_when_and_how_many(self):
+        for text, refused in (("x", "500 (steps)"), ("5d", "90s"), ("-1", "10m"), ("", "")):
+            self.assert_one_error(run("train", "--save-every", text), "--save-every", refused)
+        self.assert_one_error(run("train", "--keep", 0), "--keep", "at least 1")
+        record = self.train(*self.run_of, "--save-every", "0", out="none")
+        self.assertIsNone(record["checkpoints"])
+        self.train(*self.run_of, "--save-every", 10, "--keep", 3, out="three")
+        self.assertEqual([each["number"] for each in self.checkpoints("three")], [60, 50, 40])
+
+    def test_those_of_another_run_stay(self):
+        self.train(*self.run_of, "--save-every", 25, out="run")
+        before = self.checkpoints("run")
+        self.assert_one_error(run("train", *self.run_of, "--save-every", 30, "--out", self.folder / "run"), "a snapshot of another run")
+        answer = run("train", *self.run_of, "--out", self.folder / "run")
+        self.assertEqual(answer.returncode, 0)
+        self.assertIn("has checkpoints of another run: this one writes none", answer.stderr)
+        self.assertEqual(self.checkpoints("run"), before)
+
+    def test_what_has_none_says_so(self):
+        for more in (("--replicas", 2, "--consistency", "ssp:1"), ("--optimizer", "lbfgs")):
+            arguments = ("mlp", "--sizes", "784-24-10", "--batch", 32, "--data", self.data, "--steps", 3, *more)
+            with self.subTest(more=more):
+                self.assert_one_error(run("train", *arguments, "--save-every", 2, "--out", self.folder / "out"), "--save-every: ", "no checkpoints")
+                self.assert_one_error(run("train", *arguments, "--resume", self.folder, "--out", self.folder / "out"), "--resume: ", "no checkpoints")
+                self.train(*arguments, out="out")
+                self.assertFalse((self.folder / "out" / "checkpoints").exists())
+
+
+class Command(CheckpointTest):
+    def setUp(self):
+        super().setUp()
+        self.train(*self.run_of, "--workers", 2, "--save-every", 20, out="run")
+        self.newest = self.folder / "run" / "checkpoints" / "checkpoint-60"
+
+    def test_exports_what_the_run_leaves(self):
+        out = self.folder / "out.safetensors"
+        self.assertEqual(run("checkpoint", self.folder / "run", "--export", out).returncode, 0)
+        self.assertEqual(out.read_bytes(), self.weights("run"))
+        self.assertEqual(run("eval", "mlp", "--sizes", "784-48-24-10", "--weights", out, "--data", self.data).returncode, 0)
+        (self.newest / "worker-0").write_bytes(b"")
+        self.assertEqual(run("checkpoint", self.folder / "run", "--export", out).returncode, 0)
+        self.assertEqual(read_safetensors(out).keys(), read_safetensors(self.folder / "run" / "weights.safetensors").keys())
+        self.assertNotEqual(out.read_bytes(), self.weights("run"), "of the one before")
+
+    def test_verifies(self):
+        good = run("checkpoint", self.folder / "run", "--verify")
+        self.assertEqual((good.returncode, good.stderr), (0, ""))
+        self.assertIn("training", good.stdout)
+        for name in ("manifest.json", "scheduler", "worker-1"):
+            file = self.newest / name
+            was = file.read_bytes()
+            for wrong in (was[:-1], was[:20] + bytes([was[20] ^ 1]) + was[21:], None):
+                with self.subTest(name=name, wrong=wrong and len(wrong)):
+                    file.unlink() if wrong is None else file.write_bytes(wrong)
+                    answer = run("checkpoint", self.folder / "run", "--verify")
+                    self.assertEqual(answer.returncode, 1)
+                    self.assertIn(f"not whole: {file}", answer.stdout)
+                    told = json.loads(run("checkpoint", self.folder / "run", "--verify", "--json").stdout)["checkpoints"]
+                    self.assertEqual([len(each["faults"]) for each in told], [1, 0])
+            file.write_bytes(was)
+        self.assertEqual(run("checkpoint", self.folder / "run", "--verify").returncode, 0)
+
+    def test_prunes(self):
+        self.assertEqual(run("checkpoint", self.folder / "run", "--prune", "--keep", 1).returncode, 0)
+        self.assertEqual([each["number"] for each in self.checkpoints("run")], [60])
+        self.assertEqual(run("checkpoint", self.folder / "run", "--prune", "--keep", 0).returncode, 0)
+        self.assert_one_error(run("checkpoint", self.folder / "run"), "there is no checkpoint in it")
+        self.assert_one_error(run("checkpoint", self.folder / "run", "--keep", 1), "--keep")
+        self.assert_one_error(run("checkpoint", self.folder / "nowhere"), "there is no folder")
+
+
+class FullDisk(CheckpointTest):
+    def test_the_run_goes_on_and_says_so(self):
+        whole = self.train(*self.run_of, out="whole")
+        kept = self.folder / "full" / "checkpoints"
+        kept.mkdir(parents=True)
+        mount = shutil.which("mount")
+        if mount is None or subprocess.run([mount, "-t", "tmpfs", "-o", "size=900k", "tmpfs", kept], check=False, capture_output=True).returncode != 0:
+            self.skipTest("no mounts here")
+        self.addCleanup(subprocess.run, ["umount", kept], check=False)
+        (kept / "others").write_bytes(b"x" * 300_000)
+        answer = run("train", *self.run_of, "--save-every", 10, "--keep", 2, "--out", self.folder / "full", "--json")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        self.assertIn("the run goes on", answer.stderr)
+        self.assertIn("No space left on device", answer.stderr)
+        record = json.loads(answer.stdout)
+        self.assertGreater(record["checkpoints"]["failed"], 0)
+        self.assertEqual(record["checkpoints"]["failed"] + record["checkpoints"]["taken"], 6)
+        self.expect_same(record, whole, "full")
+        self.assertEqual(run("checkpoint", kept, "--verify").returncode, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
