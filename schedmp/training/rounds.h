@@ -29,11 +29,12 @@ class Rounds {
   // step and the next nothing drains.
   std::optional<TrainingTask> next();
 
-  // For snapshots: where it is, as archives want it (schedmp/state.h).
+  // For snapshots: where it is, as archives want it (schedmp/state.h). Not that the last weights
+  // were saved: those go with the run, and who goes on saves its own.
   template <class Archive>
   void state(Archive& archive) {
     archive(sequence_, step_, epoch_, first_, test_first_, under_way_, evaluating_, evaluated_,
-            saved_, waits_, keeps_, lowest_, in_vain_);
+            waits_, keeps_, lowest_, in_vain_);
   }
   // Behind that. Throws Error{kProtocol} where it is at a place that no run of these options gets
   // to.

@@ -6,6 +6,8 @@
 #include <fstream>
 
 #include "runtime/file.h"
+#include "runtime/wire.h"
+#include "schedmp/training/rounds.h"
 #include "schedmp/training/stored_slices.h"
 #include "tests/schedmp/trained.h"
 #include "tests/support/errors.h"
@@ -96,6 +98,27 @@ TEST_F(TrainingSnapshots, OfPatienceAndItsBestWeights) {
 TEST_F(TrainingSnapshots, WhatNeverDrainsDrainsWhereItIsTaken) {
   for (const char* schedule : {"pipedream", "pipedream-2bw"})
     expect_goes_on({.workers = 2, .schedule = schedule, .drain_every = 3}, 3);
+}
+
+TEST_F(TrainingSnapshots, OfARunThatWasOverSavesItsWeightsAnew) {
+  TrainingOptions options;
+  options.shards = "shards";
+  options.steps = 2;
+  options.evaluate = false;
+  Rounds over(options, 70, 0);
+  while (over.next()) {
+  }
+  runtime::WireWriter writer;
+  over.state(writer);
+  const std::string state = writer.take();
+  Rounds again(options, 70, 0);
+  runtime::WireReader reader(state);
+  again.state(reader);
+  again.check_restored();
+  const auto task = again.next();
+  ASSERT_TRUE(task);
+  EXPECT_EQ(task->kind, TaskKind::kSave);
+  EXPECT_FALSE(again.next());
 }
 
 // ---- another plan
