@@ -63,11 +63,12 @@ class Loop {
   }
 
   void snapshot() {
+    bool taken = false;
     with_workers([&] {
       while (tasks_.owed()) exchange();
-      snapshots_.take(next_round_);
+      taken = snapshots_.take(next_round_);
     });
-    tasks_.stand(next_round_, snapshots_.restore_requests());
+    if (taken) tasks_.stand(next_round_, snapshots_.restore_requests());
   }
 
   // Schedules ahead, in batches, as far as the depth allows, and not beyond a snapshot.

@@ -81,16 +81,6 @@ SavedPart write_part(const std::filesystem::path& path, std::string_view bytes,
   return writer.finish();
 }
 
-SnapshotPart commit_part(const std::filesystem::path& path, std::string_view bytes,
-                         const Alive& alive) {
-  try {
-    return write_part(path, bytes, alive);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kUnavailable) throw;
-    return kNoRoom;
-  }
-}
-
 std::string read_part(const PlacedPart& placed, const Alive& alive) {
   std::string bytes;
   read_pieces(placed, alive, [&](const std::string& piece) { bytes += piece; });
