@@ -214,6 +214,7 @@ void LiveCrew::restart(const Waiting& waiting) {
   KERF_CHECK(over_ && lost_, "a crew that lost nobody begins again");
   end_epoch();
   over_.reset();
+  culprit_.reset();
   lost_ = false;
   try {
     begin_epoch();

@@ -97,6 +97,8 @@ class Crew {
   // The next batch from any worker. Empty when the deadline passed. Throws Error{kLost},
   // Error{kInterrupted}, or what a worker failed with.
   [[nodiscard]] virtual std::optional<CrewResults> next(Deadline deadline) = 0;
+  // The worker that ended the run: was lost, or failed. Empty: none did.
+  virtual std::optional<int> culprit() const = 0;
   // Whether what was thrown is the loss of a worker, by death, disconnection or silence, of which
   // others may take the places. One that hangs, or that told why it failed, would do so again; and
   // threads die with all.

@@ -130,11 +130,13 @@ void LiveCrew::check() {
   if (const auto cause = find_loss(members, options_, Clock::now())) {
     auto& process = members[static_cast<size_t>(cause->worker)].process;
     if (process) process->kill(SIGKILL);  // it may be stopped, and would not hear us
+    culprit_ = cause->worker;
     lost_ = cause->gone && options_.transport != TransportKind::kInproc && started_ && !stopping_;
     return fail(loss_error(members, *cause, Clock::now()));
   }
   const Member* const member = first_failed(members);
   if (member == nullptr) return;  // the fresh reports told of progress
+  culprit_ = member->info.worker;
   fail(Error(member->failure->code(),
              kerf::format("{}: {}", name_of(*member), member->failure->message()),
              member->failure->where()));

@@ -36,6 +36,7 @@ class LiveCrew final : public Crew {
              const LaneTable& send, const LaneTable& serve) override;
   void send(int worker, std::vector<std::string> tasks) override;
   std::optional<CrewResults> next(Deadline deadline) override;
+  std::optional<int> culprit() const override { return culprit_; }
   bool can_restart() const override { return over_ && lost_; }
   void restart(const Waiting& waiting) override;
   std::string kept_file(int worker, int which) override;
@@ -88,8 +89,9 @@ class LiveCrew final : public Crew {
   std::vector<std::jthread> threads_;  // inproc workers; they see when their server goes
   std::unique_ptr<ControlServer> server_;
   std::optional<Roster> roster_;
-  std::optional<Error> over_;  // what ended the run; thrown by every later call
-  bool lost_ = false;          // that is the loss of a worker which others may replace
+  std::optional<Error> over_;   // what ended the run; thrown by every later call
+  std::optional<int> culprit_;  // whose fault it is
+  bool lost_ = false;           // that is the loss of a worker which others may replace
   Clock::time_point check_at_;
   Standstill still_{kKeepEvery};
   // What start() was called with.

@@ -57,6 +57,20 @@ class Loop {
     }
   }
 
+  // What the program throws without a place has this one.
+  template <class Act>
+  auto within(const char* function, int64_t round, const Act& act) {
+    const auto place = [&] { return kerf::format("{}, {}", where(round), function); };
+    try {
+      return act();
+    } catch (const Error& error) {
+      if (!error.where().empty()) throw;
+      throw Error(error.code(), error.message(), place());
+    } catch (const std::exception& error) {
+      throw Error(ErrorCode::kInternal, error.what(), place());
+    }
+  }
+
   void resume() {
     with_workers([&] { report_.rounds = next_round_ = snapshots_.resume(); });
     tasks_.stand(next_round_, snapshots_.restore_requests());
@@ -77,7 +91,8 @@ class Loop {
     while (!done_ && (!waits_ || news_) && rounds_.size() < depth_ &&
            (rounds_.empty() || !snapshots_.is_due(next_round_))) {
       waits_ = false;
-      EncodedProgram::Decision decision = program_.schedule(next_round_);
+      EncodedProgram::Decision decision =
+          within("schedule", next_round_, [&] { return program_.schedule(next_round_); });
       if (std::holds_alternative<Done>(decision))
         done_ = true;
       else if (std::holds_alternative<Wait>(decision))
@@ -126,8 +141,10 @@ class Loop {
 
   void take(WorkerTasks::Done& done) {
     if (done.before)
-      return program_.compare(done.owed.round, {done.worker, std::move(*done.before)},
-                              {done.worker, std::move(done.payload)});
+      return within("compare", done.owed.round, [&] {
+        program_.compare(done.owed.round, {done.worker, std::move(*done.before)},
+                         {done.worker, std::move(done.payload)});
+      });
     Round& round = rounds_.at(done.owed.round);
     round.results[done.owed.task].payload = std::move(done.payload);
     --round.missing;
@@ -152,7 +169,7 @@ class Loop {
   }
 
   void aggregate(int64_t round, std::vector<EncodedProgram::Result> results) {
-    program_.aggregate(round, std::move(results));
+    within("aggregate", round, [&] { program_.aggregate(round, std::move(results)); });
     news_ = true;
   }
 

@@ -45,6 +45,11 @@ TaskLog::Answer TaskLog::answer(const std::string& result) {
   return answer;
 }
 
+std::optional<OwedTask> TaskLog::at() const {
+  if (answered_ >= sent_) return {};
+  return entries_[answered_].owed;
+}
+
 std::optional<int64_t> TaskLog::first_missing() const {
   for (const Entry& entry : entries_)
     if (entry.owed && !entry.result) return entry.owed->round;

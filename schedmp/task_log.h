@@ -34,6 +34,8 @@ class TaskLog {
   bool has_more() const { return barrier_at_ ? sent_ <= *barrier_at_ : sent_ < entries_.size(); }
 
   bool owed() const { return answered_ < entries_.size(); }
+  // What the worker is at, as far as is known: the first whose result it owes.
+  std::optional<OwedTask> at() const;
   // The first round of which a task was never answered; none: all were. O(what is kept).
   std::optional<int64_t> first_missing() const;
 

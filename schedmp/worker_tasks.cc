@@ -125,9 +125,18 @@ void WorkerTasks::expect_another_end(const Error& loss) {
               first_loss_->where());
 }
 
+void WorkerTasks::throw_with_place(const Error& error) const {
+  const std::optional<int> culprit = crew_.culprit();
+  const auto at = culprit ? logs_[static_cast<size_t>(*culprit)].at() : std::nullopt;
+  if (!at) throw error;
+  const std::string place = kerf::format("round {}, task {}", at->round, at->task);
+  throw Error(error.code(), error.message(),
+              error.where().empty() ? place : error.where() + ", " + place);
+}
+
 void WorkerTasks::recover(const Error& loss) {
   for (Error why = loss;;) {
-    if (!repeats_ || !crew_.can_restart()) throw why;
+    if (!repeats_ || !crew_.can_restart()) throw_with_place(why);
     expect_another_end(why);
     if (options_.lost) options_.lost(why, stood_);
     ++restarts_;

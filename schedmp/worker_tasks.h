@@ -71,6 +71,7 @@ class WorkerTasks {
   bool may_commit(int64_t round) const;
   void take_commit(size_t worker, const std::string& answer);
   void end_commit();
+  [[noreturn]] void throw_with_place(const Error& error) const;
   int64_t first_missing() const;
   void expect_another_end(const Error& loss);
   void restore();

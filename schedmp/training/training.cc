@@ -1,6 +1,8 @@
 #include "schedmp/training/training.h"
 
 #include <algorithm>
+#include <bit>
+#include <tuple>
 #include <utility>
 
 #include "schedmp/state.h"
@@ -99,6 +101,21 @@ void Training::aggregate(int64_t /*round*/, std::vector<Result> results) {
   const TrainingTask task = state_->under_way.front();
   state_->under_way.pop_front();
   state_->fold(task, std::move(results));
+}
+
+void Training::compare(int64_t /*round*/, const Result& first, const Result& again) {
+  if (state_->options.replicas.count > 1) return;
+  const auto bits_of = [](const TrainingResult& result) {
+    return std::tuple(std::bit_cast<uint64_t>(result.loss), result.correct,
+                      std::bit_cast<uint64_t>(result.squared_norm));
+  };
+  if (bits_of(first.payload) == bits_of(again.payload)) return;
+  throw Error(ErrorCode::kInternal,
+              kerf::format("what it did before the loss of a worker came to the loss {} and a "
+                           "squared norm of gradients of {}, and done again to {} and {}",
+                           first.payload.loss, first.payload.squared_norm, again.payload.loss,
+                           again.payload.squared_norm),
+              kerf::format("worker {}", first.worker));
 }
 
 bool Training::keeps_state() const { return state_->keeps_state(); }

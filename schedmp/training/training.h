@@ -185,6 +185,8 @@ class Training : public SchedulerHalf<TrainingMessages> {
   int depth() const override;
   Decision schedule(int64_t round) override;
   void aggregate(int64_t round, std::vector<Result> results) override;
+  // By the bits of what a step came to, where the run is one that repeats its own.
+  void compare(int64_t round, const Result& first, const Result& again) override;
   // Snapshots have where the run is and what has come of it, not what its workers measured. Of runs
   // of one replica, by an optimizer that goes step by step.
   bool keeps_state() const override;

@@ -356,10 +356,25 @@ TEST(LoopErrors, WhatAProgramThrowsEndsTheRun) {
     crew.reset();
     ASSERT_TRUE(thrown) << where;
     EXPECT_EQ(thrown->code(), ErrorCode::kUnavailable) << where;
-    EXPECT_EQ(thrown->where(), "tank");
+    EXPECT_EQ(thrown->where(), where == "update" ? "tank, round 0, task 0" : "tank");
     EXPECT_THAT(thrown->message(), HasSubstr("no fuel in " + where));
     EXPECT_LT(runtime::Clock::now() - begin, std::chrono::seconds(5)) << where;
   }
+}
+
+TEST(LoopErrors, WhatIsThrownWithoutAPlaceGetsOne) {
+  const auto error = error_of_script([](int64_t round) -> Scripted::Decision {
+    if (round == 2) throw Error(ErrorCode::kUsage, "no fuel");
+    return Texts{{0, "go"}};
+  });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kUsage);
+  EXPECT_STREQ(error->what(), "program scripted, round 2, schedule: no fuel");
+  const auto other = error_of_script(
+      [](int64_t) -> Scripted::Decision { throw std::runtime_error("a plain exception"); });
+  ASSERT_TRUE(other);
+  EXPECT_EQ(other->code(), ErrorCode::kInternal);
+  EXPECT_STREQ(other->what(), "program scripted, round 0, schedule: a plain exception");
 }
 
 TEST(LoopErrors, AnInterruptIsSeenWhileAProgramWaits) {
