@@ -228,12 +228,23 @@ void LiveCrew::restart(const Waiting& waiting) {
   wire();
 }
 
+bool LiveCrew::can_restart() const {
+  const std::lock_guard listening(listening_);
+  return over_ && lost_;
+}
+
 std::string LiveCrew::kept_file(int worker, int which) {
+  const std::lock_guard listening(listening_);
   if (roster_->members().at(static_cast<size_t>(worker)).reach.host != host_) return {};
   const auto key = std::pair(worker, which);
   const auto found = kept_.find(key);
   if (found != kept_.end()) return found->second.path();
-  return kept_.emplace(key, KeptFile(kerf::format("kerf worker {}", worker))).first->second.path();
+  try {
+    KeptFile file(kerf::format("kerf worker {}", worker));
+    return kept_.emplace(key, std::move(file)).first->second.path();
+  } catch (const Error&) {
+    return {};
+  }
 }
 
 Wiring LiveCrew::wiring_of(size_t self, const LaneTable& send) const {

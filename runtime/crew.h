@@ -108,7 +108,8 @@ class Crew {
   // start() do.
   virtual void restart(const Waiting& waiting = {}) = 0;
   // Of a worker's files in memory of this process, which outlives the worker, the path of number
-  // `which`, by which that worker opens it. Empty where the worker's host is another.
+  // `which`, by which that worker opens it. Empty where the worker's host is another, or the system
+  // has none to give.
   virtual std::string kept_file(int worker, int which) = 0;
   // Ends all workers in order. Throws if one does not.
   virtual void stop() = 0;

@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 using State = Member::State;
 
-constexpr auto kSettle = 500ms;  // for the reports that tell who waited for a lost worker
+constexpr auto kSettle = 700ms;  // for the reports that tell who waited for a lost worker
 constexpr int kDrainAtMost = 10'000;
 
 }  // namespace
@@ -70,13 +70,13 @@ void LiveCrew::keep(const std::stop_token& stop) {
     std::unique_lock sleeping(sleep_mutex);
     sleep.wait_for(sleeping, stop, kKeepEvery, [] { return false; });
     const std::unique_lock listening(listening_, std::try_to_lock);
-    if (!listening.owns_lock() || stop.stop_requested() || !roster_) continue;
+    if (!listening.owns_lock() || stop.stop_requested() || !roster_ || over_) continue;
     try {
       drain();
     } catch (const Error& error) {
-      return fail(error);  // for the crew's thread, when it comes back
+      fail(error);  // for the crew's thread, when it comes back
     } catch (const std::exception& error) {
-      return fail(Error(ErrorCode::kInternal, error.what()));
+      fail(Error(ErrorCode::kInternal, error.what()));
     }
   }
 }
@@ -148,6 +148,7 @@ void LiveCrew::settle() {
   const auto begin = Clock::now();
   const auto deadline = begin + kSettle;
   const auto fresh = [&](const Member& member) {
+    if (may_be_lost(member, Clock::now())) return false;
     return member.state == State::kLeft || member.state == State::kAbsent || member.failure ||
            member.process_end || member.broken_at || begin >= member.heard + options_.silence ||
            member.reported > begin + kSettle / 4;

@@ -102,6 +102,11 @@ void forgive(std::vector<Member>& members, Clock::duration by) {
   }
 }
 
+bool may_be_lost(const Member& member, Clock::time_point now) {
+  return (member.process_end && now < member.ended_at + kLastWords) ||
+         (member.broken_at && now < *member.broken_at + kReconnect);
+}
+
 std::optional<Loss> find_loss(const std::vector<Member>& members, const CrewOptions& options,
                               Clock::time_point now) {
   if (auto loss = first_lost(members, options, now)) return loss;

@@ -43,6 +43,9 @@ struct Loss {
 // The time of this process stood still by `by`: nobody is older for it.
 void forgive(std::vector<Member>& members, Clock::duration by);
 
+// Whether it has ended or its connection broke, and too little time has passed to say why.
+bool may_be_lost(const Member& member, Clock::time_point now);
+
 // The loss at `now` that happened first. A worker that left in order or said why it failed is not
 // lost, nor is one that waits for another, unless all that owe something wait.
 std::optional<Loss> find_loss(const std::vector<Member>& members, const CrewOptions& options,

@@ -37,7 +37,7 @@ class LiveCrew final : public Crew {
   void send(int worker, std::vector<std::string> tasks) override;
   std::optional<CrewResults> next(Deadline deadline) override;
   std::optional<int> culprit() const override { return culprit_; }
-  bool can_restart() const override { return over_ && lost_; }
+  bool can_restart() const override;
   void restart(const Waiting& waiting) override;
   std::string kept_file(int worker, int which) override;
   void stop() override;

@@ -108,8 +108,9 @@ class SchedulerHalf {
   // The results of a round in the order of its tasks; if unordered, one of them.
   virtual void aggregate(int64_t round, std::vector<Result> results) = 0;
 
-  // Of a task that was done again, since a worker was lost: throws where its result differs from
-  // the first in what must not.
+  // Behind the loss of a worker all tasks since the last commit (worker_tasks.h) are done again, in
+  // each worker's order, by new halves: what update() does beside its answer is done twice. Of such
+  // a task: throws where its result differs from the first in what must not.
   virtual void compare(int64_t /*round*/, const Result& /*first*/, const Result& /*again*/) {}
 
   // Whether it keeps snapshots: in both halves, or in none.

@@ -28,7 +28,14 @@ class Loop {
         depth_(static_cast<size_t>(std::max(1, options.depth.value_or(program.depth())))),
         batch_(std::clamp<size_t>(static_cast<size_t>(std::max(1, options.batch)), 1, depth_)) {}
 
-  LoopReport run() {
+  // `start` has the crew's workers begin.
+  template <class Start>
+  LoopReport run(const Start& start) {
+    try {
+      start();
+    } catch (const Error& error) {
+      tasks_.recover(error);  // which starts others
+    }
     const auto begin = runtime::Clock::now();
     resume();
     while (!done_ || !rounds_.empty()) {
@@ -36,6 +43,7 @@ class Loop {
       fill();
       if (!fold()) collect();
     }
+    end_repetitions();
     report_.snapshots = snapshots_.counts();
     report_.seconds = std::chrono::duration<double>(runtime::Clock::now() - begin).count();
     report_.restarts = tasks_.restarts();
@@ -115,7 +123,7 @@ class Loop {
     const int64_t number = next_round_++;
     KERF_CHECK(!tasks.empty(), "{} schedules no task; what has none to begin yet waits",
                where(number));
-    if (program_.rests_before(number)) tasks_.begin_round(number);
+    tasks_.begin_round(number, program_.rests_before(number));
     Round& round = rounds_[number];
     round.missing = tasks.size();
     round.results.resize(tasks.size());
@@ -131,6 +139,18 @@ class Loop {
 
   void collect() {
     if (!rounds_.empty()) with_workers([&] { exchange(); });
+    take_done();
+  }
+
+  // Of tasks whose first results are all in.
+  void end_repetitions() {
+    with_workers([&] {
+      while (tasks_.owed()) exchange();
+    });
+    take_done();
+  }
+
+  void take_done() {
     for (WorkerTasks::Done& done : std::exchange(done_tasks_, {})) take(done);
   }
 
@@ -218,9 +238,10 @@ LoopReport run(EncodedProgram& program, runtime::Crew& crew, const LoopOptions& 
   const LaneTable serve = table_lanes(program.tables(workers), workers);
   std::vector<std::string> jobs;
   for (int worker = 0; worker < workers; ++worker) jobs.push_back(program.job(worker));
-  crew.start(program.name(), jobs, lanes, serve);
   Snapshots snapshots(options.snapshots, program, crew, jobs);
-  return Loop(program, crew, options, snapshots).run();
+  return Loop(program, crew, options, snapshots).run([&] {
+    crew.start(program.name(), jobs, lanes, serve);
+  });
 }
 
 }  // namespace kerf::schedmp

@@ -42,7 +42,7 @@ struct SnapshotCounts {
 
 class Snapshots {
  public:
-  // `program` and `crew`, which was started with `jobs`, outlive this. Throws Error{kUsage} where
+  // `program` and `crew`, which is started with `jobs`, outlive this. Throws Error{kUsage} where
   // some are to be taken and the program keeps none, or the folder has one of another run.
   Snapshots(SnapshotOptions options, EncodedProgram& program, runtime::Crew& crew,
             const std::vector<std::string>& jobs);

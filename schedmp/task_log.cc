@@ -14,7 +14,13 @@ void TaskLog::add(const OwedTask& owed, std::string request) {
 void TaskLog::add_barrier(std::string request) {
   KERF_CHECK(!barrier_at_, "a barrier behind a barrier");
   barrier_at_ = entries_.size();
+  open_ = 0;
   entries_.push_back({{}, std::move(request), {}});
+}
+
+void TaskLog::open_barrier() {
+  KERF_CHECK(at_barrier(), "a barrier is opened that was not come to");
+  open_ = 1;
 }
 
 std::vector<std::string> TaskLog::take() {

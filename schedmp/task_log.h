@@ -4,7 +4,8 @@
 //
 // Where a worker is lost, all of them are sent again, to who takes its place; then those that were
 // answered before are answered once more. A barrier is a task too, to keep what the worker holds:
-// what lies behind it is not sent before it is passed, and then what lies before it is forgotten.
+// it is sent when it is opened, what lies behind it when it is passed, and then what lies before it
+// is forgotten.
 // Belongs to the loop's thread.
 #pragma once
 
@@ -31,7 +32,10 @@ class TaskLog {
   void add_barrier(std::string request);
   // Requests that may go to the worker now. Then they count as sent.
   std::vector<std::string> take();
-  bool has_more() const { return barrier_at_ ? sent_ <= *barrier_at_ : sent_ < entries_.size(); }
+  bool has_more() const { return sent_ < (barrier_at_ ? *barrier_at_ + open_ : entries_.size()); }
+  // All that lies before the barrier was answered.
+  bool at_barrier() const { return barrier_at_ && answered_ == *barrier_at_; }
+  void open_barrier();
 
   bool owed() const { return answered_ < entries_.size(); }
   // What the worker is at, as far as is known: the first whose result it owes.
@@ -71,6 +75,7 @@ class TaskLog {
   size_t sent_ = 0;      // as many have been
   size_t answered_ = 0;  // likewise
   std::optional<size_t> barrier_at_;
+  size_t open_ = 0;  // 1: the barrier may be sent
   size_t bytes_ = 0;
 };
 

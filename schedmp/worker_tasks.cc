@@ -1,6 +1,8 @@
 #include "schedmp/worker_tasks.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "runtime/error.h"
@@ -13,6 +15,14 @@ namespace {
 constexpr size_t kMostKept = size_t{256} << 20;  // bytes of tasks and results, of all workers
 constexpr int kCommitShare = 100;                // of the time, one part goes into commits
 constexpr int kLossesInARound = 3;
+constexpr int kLaterBehindLoss = 10;  // times as long until the next commit
+constexpr int kMostInVain = 2;
+
+// Gives back the memory of files that are not gone on from.
+void empty(const std::vector<PlacedPart>& parts) {
+  std::error_code ignored;
+  for (const PlacedPart& placed : parts) std::filesystem::resize_file(placed.file, 0, ignored);
+}
 
 }  // namespace
 
@@ -34,17 +44,23 @@ bool WorkerTasks::may_commit(int64_t round) const {
   return commits_ && !commit_ && round > stood_ && runtime::Clock::now() >= next_at_;
 }
 
-void WorkerTasks::begin_round(int64_t round) {
-  if (may_commit(round)) {
-    commit_ = Commit{round, logs_.size(), runtime::Clock::now(), {}};
-    for (size_t worker = 0; worker < logs_.size(); ++worker) {
-      std::string file = crew_.kept_file(static_cast<int>(worker), files_);
-      logs_[worker].add_barrier(request_of(WorkerRequest::kCommit, file));
-      commit_->parts.push_back({std::move(file), {}});
-    }
-    return;
+void WorkerTasks::begin_round(int64_t round, bool rests) {
+  if (rests && may_commit(round))
+    begin_commit(round);
+  else if (repeats_ && !commit_)
+    limit_what_is_kept();
+}
+
+void WorkerTasks::begin_commit(int64_t round) {
+  commit_ = Commit{.round = round, .missing = logs_.size()};
+  for (size_t worker = 0; worker < logs_.size(); ++worker) {
+    std::string file = crew_.kept_file(static_cast<int>(worker), files_);
+    logs_[worker].add_barrier(request_of(WorkerRequest::kCommit, file));
+    commit_->parts.push_back({std::move(file), {}});
   }
-  if (!repeats_ || commit_) return;
+}
+
+void WorkerTasks::limit_what_is_kept() {
   size_t kept = 0;
   for (const TaskLog& log : logs_) kept += log.bytes();
   if (kept <= kMostKept) return;
@@ -52,7 +68,19 @@ void WorkerTasks::begin_round(int64_t round) {
   for (TaskLog& log : logs_) log.give_up();
 }
 
+// When all have done what lies before it: what one keeps may be of others' making.
+void WorkerTasks::ask_for_commit() {
+  if (commit_->asked) return;
+  const auto waits = [](const TaskLog& log) { return log.at_barrier(); };
+  if (!commit_->begin && std::any_of(logs_.begin(), logs_.end(), waits))
+    commit_->begin = runtime::Clock::now();
+  commit_->asked = std::all_of(logs_.begin(), logs_.end(), waits);
+  if (commit_->asked)
+    for (TaskLog& log : logs_) log.open_barrier();
+}
+
 void WorkerTasks::send() {
+  if (commit_) ask_for_commit();
   for (size_t worker = 0; worker < logs_.size(); ++worker)
     if (logs_[worker].has_more()) crew_.send(static_cast<int>(worker), logs_[worker].take());
 }
@@ -71,7 +99,6 @@ void WorkerTasks::collect(std::vector<Done>& done) {
       take_commit(worker, result);
       continue;
     }
-    if (commit_) commit_->begin = runtime::Clock::now();
     if (answer.before) ++repeated_;
     done.push_back({batch->worker, *answer.owed, std::move(result), std::move(answer.before)});
   }
@@ -87,21 +114,34 @@ void WorkerTasks::end_commit() {
   const auto has_room = [](const PlacedPart& placed) { return placed.part != kNoRoom; };
   commits_ = std::all_of(commit.parts.begin(), commit.parts.end(), has_room);
   for (TaskLog& log : logs_) log.pass_barrier(!commits_);
-  if (!commits_) return;
+  if (!commits_) return empty(commit.parts);
   stood_ = commit.round;
+  in_memory_ = true;
+  in_vain_ = 0;
   restore_.clear();
   for (const PlacedPart& placed : commit.parts)
     restore_.push_back(request_of(WorkerRequest::kRestore, runtime::encode(placed)));
   files_ = 1 - files_;
-  const auto took = runtime::Clock::now() - commit.begin;
+  const auto took = runtime::Clock::now() - *commit.begin;
   next_at_ = runtime::Clock::now() +
              std::max<runtime::Clock::duration>(options_.commit_every, kCommitShare * took);
+}
+
+// A worker was lost within it, perhaps because there is no room for what it keeps: the next comes
+// later, or never.
+void WorkerTasks::commit_in_vain() {
+  const Commit commit = *std::exchange(commit_, std::nullopt);
+  if (!commit.asked) return;
+  empty(commit.parts);
+  next_at_ = runtime::Clock::now() + kLaterBehindLoss * options_.commit_every;
+  commits_ = ++in_vain_ < kMostInVain;
 }
 
 void WorkerTasks::stand(int64_t round, std::vector<std::string> restore) {
   for (TaskLog& log : logs_) log.forget();
   stood_ = round;
   restore_ = std::move(restore);
+  in_memory_ = false;
 }
 
 int64_t WorkerTasks::first_missing() const {
@@ -126,12 +166,17 @@ void WorkerTasks::expect_another_end(const Error& loss) {
 }
 
 void WorkerTasks::throw_with_place(const Error& error) const {
+  std::string message = error.message();
+  if (options_.allowed && !repeats_ && crew_.can_restart())
+    message += kerf::format(
+        "\n  it cannot be gone on from: there were more than {} MiB of tasks and results since "
+        "workers last kept what they held",
+        kMostKept >> 20);
   const std::optional<int> culprit = crew_.culprit();
   const auto at = culprit ? logs_[static_cast<size_t>(*culprit)].at() : std::nullopt;
-  if (!at) throw error;
+  if (!at) throw Error(error.code(), message, error.where());
   const std::string place = kerf::format("round {}, task {}", at->round, at->task);
-  throw Error(error.code(), error.message(),
-              error.where().empty() ? place : error.where() + ", " + place);
+  throw Error(error.code(), message, error.where().empty() ? place : error.where() + ", " + place);
 }
 
 void WorkerTasks::recover(const Error& loss) {
@@ -145,14 +190,24 @@ void WorkerTasks::recover(const Error& loss) {
       restore();
       break;
     } catch (const Error& again) {
-      why = again;
+      why = crew_.can_restart() ? again
+                                : Error(again.code(),
+                                        kerf::format("{}\n  that was to go on behind this: {}",
+                                                     again.message(), why.message()),
+                                        again.where());
     }
   }
-  commit_.reset();
+  if (commit_) commit_in_vain();
   for (TaskLog& log : logs_) log.repeat();
 }
 
 void WorkerTasks::restore() {
+  for (size_t worker = 0; worker < restore_.size() && in_memory_; ++worker)
+    if (crew_.kept_file(static_cast<int>(worker), 0).empty())
+      throw Error(ErrorCode::kLost,
+                  "what workers kept is on the scheduler's host, and one of another host took a "
+                  "place of those",
+                  kerf::format("worker {}", worker));
   size_t missing = restore_.size();
   for (size_t worker = 0; worker < restore_.size(); ++worker)
     crew_.send(static_cast<int>(worker), {restore_[worker]});

@@ -44,8 +44,9 @@ class WorkerTasks {
 
   // Behind those that the worker has.
   void add(int worker, const OwedTask& owed, std::string request);
-  // The tasks of this round come next: has workers keep what they hold before it, if it is time.
-  void begin_round(int64_t round);
+  // The tasks of this round come next; `rests`: nothing is on its way between workers before it.
+  // There they keep what they hold, if it is time.
+  void begin_round(int64_t round, bool rests);
   void send();
 
   struct Done {
@@ -69,6 +70,10 @@ class WorkerTasks {
 
  private:
   bool may_commit(int64_t round) const;
+  void begin_commit(int64_t round);
+  void ask_for_commit();
+  void commit_in_vain();
+  void limit_what_is_kept();
   void take_commit(size_t worker, const std::string& answer);
   void end_commit();
   [[noreturn]] void throw_with_place(const Error& error) const;
@@ -79,8 +84,10 @@ class WorkerTasks {
   struct Commit {
     int64_t round = 0;
     size_t missing = 0;
-    runtime::Clock::time_point begin;  // when the last task before it was answered
-    std::vector<PlacedPart> parts;
+    // When the first worker had nothing else to do; none: all still have.
+    std::optional<runtime::Clock::time_point> begin = {};
+    bool asked = false;
+    std::vector<PlacedPart> parts = {};
   };
 
   runtime::Crew& crew_;
@@ -92,6 +99,8 @@ class WorkerTasks {
   runtime::Clock::time_point next_at_;  // when it is time for that
   int64_t stood_ = 0;                   // the round before which they begin again
   std::vector<std::string> restore_;    // by which; none: as they start
+  bool in_memory_ = false;              // it is in files of the crew's memory
+  int in_vain_ = 0;                     // commits in a row, that a worker was lost in
   bool repeats_ = false;
   int64_t restarts_ = 0;
   int64_t repeated_ = 0;

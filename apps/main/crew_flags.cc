@@ -112,17 +112,26 @@ void check_host_memory(const CrewFlags& flags, const std::vector<double>& bytes,
                        human_bytes(capacity), way_out));
 }
 
+runtime::Crew::Waiting tell_who_is_here(const CrewFlags& flags, const CrewNeeds& needs,
+                                        bool again) {
+  if (flags.listen.empty()) return {};
+  return [workers = needs.workers, keys = flags.keys.empty() ? "" : " --keys DIR", again](
+             int here, const std::string& address) {
+    const std::string command =
+        format("{} worker --connect {}{}", runtime::program_name(), address, keys);
+    if (here > 0)
+      fmt::print(stderr, "{} of {} workers are here\n", here, workers);
+    else if (again)
+      fmt::print(stderr, "whoever is left comes again by itself; start another: {}\n", command);
+    else
+      fmt::print(stderr, "listening; start {} times: {}\n", workers, command);
+  };
+}
+
 std::unique_ptr<runtime::Crew> assemble_crew(const CrewFlags& flags, const CrewNeeds& needs,
                                              const Interrupts& interrupts) {
-  const auto tell = [&](int here, const std::string& address) {
-    if (flags.listen.empty()) return;
-    if (here == 0)
-      fmt::print(stderr, "listening; start {} times: {} worker --connect {}{}\n", needs.workers,
-                 runtime::program_name(), address, flags.keys.empty() ? "" : " --keys DIR");
-    else
-      fmt::print(stderr, "{} of {} workers are here\n", here, needs.workers);
-  };
-  return runtime::Crew::assemble(crew_options(flags, needs, interrupts), tell);
+  return runtime::Crew::assemble(crew_options(flags, needs, interrupts),
+                                 tell_who_is_here(flags, needs, false));
 }
 
 }  // namespace kerf::apps

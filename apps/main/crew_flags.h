@@ -53,6 +53,9 @@ struct CrewNeeds {
   double longest_action_seconds = 0;
 };
 
+// Tells on the standard error output of workers that connect; `again`: behind a loss.
+runtime::Crew::Waiting tell_who_is_here(const CrewFlags& flags, const CrewNeeds& needs, bool again);
+
 // Starts processes, so it comes before anything that has ZeroMQ in it; with --listen it waits for
 // workers and says so on the standard error output. Throws Error.
 std::unique_ptr<runtime::Crew> assemble_crew(const CrewFlags& flags, const CrewNeeds& needs,

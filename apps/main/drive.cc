@@ -23,9 +23,11 @@ Progress::Options progress_on_stderr() {
 
 namespace {
 
-schedmp::RestartOptions restarts(const CrewFlags& flags, ProgressBar& progress) {
+schedmp::RestartOptions restarts(const CrewFlags& flags, const CrewNeeds& needs,
+                                 ProgressBar& progress) {
   schedmp::RestartOptions options;
   options.allowed = !flags.no_restart;
+  options.waiting = tell_who_is_here(flags, needs, true);
   options.lost = [&progress](const Error& loss, int64_t round) {
     progress.abandon();
     // The lines behind the first tell what the others did.
@@ -41,7 +43,7 @@ Driven drive(schedmp::EncodedProgram& program, const CrewFlags& flags, const Cre
              ProgressBar& progress, const schedmp::LoopOptions& options) {
   Driven driven;
   schedmp::LoopOptions full = options;
-  full.restarts = restarts(flags, progress);
+  full.restarts = restarts(flags, needs, progress);
   const Interrupts interrupts;
   const auto crew = assemble_crew(flags, needs, interrupts);
   try {

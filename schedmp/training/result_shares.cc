@@ -20,6 +20,22 @@ struct ResultRecord {
   int64_t bytes = 0;
 };
 
+// What a worker wrote from this row on, whose place this one took: it is written again. So is a
+// record that it had no time to end.
+void cut_off(const std::filesystem::path& path, int64_t first) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return;
+  const auto size = static_cast<int64_t>(std::filesystem::file_size(path));
+  int64_t kept = 0;
+  ResultRecord record;
+  while (file.seekg(kept).read(reinterpret_cast<char*>(&record), sizeof(record)) &&
+         record.first < first && record.bytes >= 0 &&
+         record.bytes <= size - kept - static_cast<int64_t>(sizeof(record)))
+    kept += static_cast<int64_t>(sizeof(record)) + record.bytes;
+  file.close();
+  std::filesystem::resize_file(path, static_cast<uintmax_t>(kept));
+}
+
 [[noreturn]] void cannot_join(const std::string& why, const std::filesystem::path& file) {
   throw Error(ErrorCode::kUnavailable, why, file.string());
 }
@@ -96,12 +112,12 @@ std::filesystem::path result_file(const std::filesystem::path& folder, partition
   return folder / kerf::format("result{}.part{}", value, part);
 }
 
-void write_result(const std::filesystem::path& folder, const partitioner::Model& model,
-                  const GivenResult& given, int64_t first) {
-  const std::filesystem::path path = result_file(folder, given.value, given.part);
-  std::ofstream file(path, std::ios::binary | std::ios::app);
+void ResultWriter::write(const partitioner::Model& model, const GivenResult& given, int64_t first) {
+  const std::filesystem::path path = result_file(folder_, given.value, given.part);
   const ResultRecord record{first + given.first, given.rows,
                             static_cast<int64_t>(given.share.bytes())};
+  if (begun_.insert(path).second) cut_off(path, record.first);
+  std::ofstream file(path, std::ios::binary | std::ios::app);
   file.write(reinterpret_cast<const char*>(&record), sizeof(record));
   file.write(reinterpret_cast<const char*>(given.share.data), record.bytes);
   file.flush();

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <filesystem>
+#include <set>
+#include <utility>
 
 #include "schedmp/training/executor.h"
 
@@ -11,8 +13,18 @@ namespace kerf::schedmp {
 // Of part `part`, of the result of that value.
 std::filesystem::path result_file(const std::filesystem::path& folder, partitioner::ValueId value,
                                   int part);
-// Appends to the share's file; `first`: row of the run's first. Throws Error{kUnavailable}.
-void write_result(const std::filesystem::path& folder, const partitioner::Model& model,
-                  const GivenResult& given, int64_t first);
+// Of one worker.
+class ResultWriter {
+ public:
+  explicit ResultWriter(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  // Appends to the share's file, in which rows ascend; `first`: row of the run's first. The first
+  // time, what is there from that row on goes: where a worker was lost, rows are computed again.
+  // Throws Error{kUnavailable}.
+  void write(const partitioner::Model& model, const GivenResult& given, int64_t first);
+
+ private:
+  std::filesystem::path folder_;
+  std::set<std::filesystem::path> begun_;
+};
 
 }  // namespace kerf::schedmp

@@ -14,7 +14,6 @@
 #include "schedmp/schedules.h"
 #include "schedmp/training/best_weights.h"
 #include "schedmp/training/result_memory.h"
-#include "schedmp/training/result_shares.h"
 #include "schedmp/training/shards.h"
 #include "schedmp/training/stored_slices.h"
 
@@ -39,6 +38,7 @@ TrainingWorker::TrainingWorker(const TrainingFactories& factories, runtime::Work
                                const TrainingJob& job, Tables& tables)
     : workplace_(within_replica(workplace, job.first_worker)),
       job_(job),
+      results_(job.results),
       model_(
           partitioner::rewritten(factories.model(job.model_source),
                                  partitioner::rewrites_of_plan(job.plan, "the plan in the job"))),
@@ -236,8 +236,7 @@ TrainingResult& TrainingWorker::run_step(const TrainingTask& task) {
   const int64_t begin = runtime::now_ns();
   TrainingResult& result = executor_->run(data);
   if (!job_.results.empty())
-    for (const GivenResult& given : executor_->results())
-      write_result(job_.results, model_, given, task.first);
+    for (const GivenResult& given : executor_->results()) results_.write(model_, given, task.first);
   result.begin_ns = begin;
   result.end_ns = runtime::now_ns();
   measure_memory(task, result);

@@ -11,6 +11,7 @@
 #include "schedmp/training/executor.h"
 #include "schedmp/training/lbfgs_weights.h"
 #include "schedmp/training/loading_ahead.h"
+#include "schedmp/training/result_shares.h"
 #include "schedmp/training/row_order.h"
 #include "schedmp/training/shared_weights.h"
 #include "schedmp/training/training.h"
@@ -57,6 +58,7 @@ class TrainingWorker {
   const runtime::ResidentMemory start_ = runtime::resident_memory_at_start();
   runtime::Workplace workplace_;
   TrainingJob job_;
+  ResultWriter results_;
   partitioner::Model model_;
   partitioner::Plan plan_;
   Schedule training_;

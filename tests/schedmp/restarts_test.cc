@@ -5,17 +5,21 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "runtime/process.h"
 #include "schedmp/encoded_program.h"
 #include "schedmp/scheduler.h"
 #include "schedmp/state.h"
+#include "schedmp/tables/tables.h"
 #include "tests/support/errors.h"
 
 namespace kerf::schedmp {
@@ -172,6 +176,41 @@ class FickleWorker : public RingWorker {
   }
 };
 
+// Dies of keeping what it holds.
+class FullWorker : public RingWorker {
+ public:
+  std::string snapshot() override {
+    ::kill(::getpid(), SIGKILL);
+    return {};
+  }
+};
+
+// Adds to rows that all share, and reads them, clock by clock.
+class SharingWorker : public KeepsState<SharingWorker, WorkerHalf<RingMessages>> {
+ public:
+  void start(runtime::Workplace& workplace, const int64_t&) override { worker_ = workplace.worker; }
+  uint64_t update(const RingTask& task) override {
+    Table& table = tables().at(0);
+    const auto rows = static_cast<size_t>(table.spec().rows);
+    std::vector<float> change(rows, static_cast<float>((task.told + 1) % 7) + 0.25F);
+    change[static_cast<size_t>(worker_) % rows] += 1;
+    table.add({{0, table.spec().rows}}, change);
+    table.clock();
+    std::vector<float> values(rows);
+    table.read({{0, table.spec().rows}}, values);
+    for (const float value : values) seen_ = seen_ * 31 + std::bit_cast<uint32_t>(value);
+    return seen_;
+  }
+  template <class Archive>
+  void state(Archive& archive) {
+    archive(seen_);
+  }
+
+ private:
+  int worker_ = 0;
+  uint64_t seen_ = 0;
+};
+
 // Fails by itself.
 class FailingWorker : public RingWorker {
  public:
@@ -180,10 +219,10 @@ class FailingWorker : public RingWorker {
   }
 };
 
-const ProgramFactories kPrograms{{"ring", worker_half<RingWorker>},
-                                 {"frail", worker_half<FrailWorker>},
-                                 {"fickle", worker_half<FickleWorker>},
-                                 {"failing", worker_half<FailingWorker>}};
+const ProgramFactories kPrograms{
+    {"ring", worker_half<RingWorker>},     {"frail", worker_half<FrailWorker>},
+    {"fickle", worker_half<FickleWorker>}, {"failing", worker_half<FailingWorker>},
+    {"full", worker_half<FullWorker>},     {"sharing", worker_half<SharingWorker>}};
 
 class Named : public Ring {
  public:
@@ -287,6 +326,104 @@ INSTANTIATE_TEST_SUITE_P(Transports, RestartsOver,
                          testing::Values(TransportKind::kShm, TransportKind::kIpc,
                                          TransportKind::kTcp),
                          [](const auto& each) { return std::string(to_string(each.param)); });
+
+// A program that has another name, and a table.
+class Sharing : public Named {
+ public:
+  explicit Sharing(const RingOptions& options, Kill kill = {})
+      : Named("sharing", options, std::move(kill)) {}
+  std::vector<TableSpec> tables(int) override { return {{.name = "values", .rows = 5}}; }
+  LaneTable lanes(int workers) const override { return no_lanes(workers); }
+};
+
+TEST(Restarts, GoOnWithTheRowsOfTables) {
+  const RingOptions options;
+  Sharing undisturbed_program(options);
+  {
+    const auto crew = crew_of(options.workers, TransportKind::kShm);
+    run(undisturbed_program, *crew);
+    crew->stop();
+  }
+  const auto crew = crew_of(options.workers, TransportKind::kShm);
+  Sharing program(options, [&](int64_t round) {
+    std::this_thread::sleep_for(2ms);
+    if (round % 20 == 10) kill_worker(*crew, 1);
+  });
+  std::vector<int64_t> begun_before;
+  run(program, *crew, restarting(&begun_before));
+  crew->stop();
+  EXPECT_EQ(program.place(), undisturbed_program.place());
+  EXPECT_EQ(begun_before.size(), 3u);
+  EXPECT_GT(begun_before.at(2), 20) << "nothing was kept";
+}
+
+TEST(Restarts, AWorkerThatDiesInTheLastRoundOrBeforeTheFirstIsReplaced) {
+  const RingOptions options{.workers = 2};
+  for (const int64_t when : {int64_t{0}, options.rounds - 1}) {
+    const auto crew = crew_of(options.workers, TransportKind::kIpc);
+    Ring program(options, [&](int64_t round) {
+      if (round == when) kill_worker(*crew, 1);
+    });
+    const LoopReport report = run(program, *crew, restarting());
+    crew->stop();
+    EXPECT_EQ(program.place(), undisturbed(options));
+    EXPECT_EQ(report.restarts, 1);
+  }
+}
+
+// Kills a worker before any has its job.
+class EarlyLoss : public Ring {
+ public:
+  EarlyLoss(const RingOptions& options, runtime::Crew& crew) : Ring(options), crew_(crew) {}
+  int64_t job(int worker) override {
+    if (worker == 1) kill_worker(crew_, 1);
+    return Ring::job(worker);
+  }
+
+ private:
+  runtime::Crew& crew_;
+};
+
+TEST(Restarts, AWorkerThatDiesWhileAllStartIsReplaced) {
+  const RingOptions options;
+  const auto crew = crew_of(options.workers, TransportKind::kShm);
+  EarlyLoss program(options, *crew);
+  const LoopReport report = run(program, *crew, restarting());
+  crew->stop();
+  EXPECT_EQ(program.place(), undisturbed(options));
+  EXPECT_EQ(report.restarts, 1);
+}
+
+TEST(Restarts, WhereKeepingKillsAllIsDoneWithoutIt) {
+  const RingOptions options{.workers = 2};
+  const auto crew = crew_of(options.workers, TransportKind::kShm);
+  Named program("full", options, [](int64_t) { std::this_thread::sleep_for(2ms); });
+  std::vector<int64_t> begun_before;
+  run(program, *crew, restarting(&begun_before));
+  crew->stop();
+  EXPECT_EQ(program.place(), undisturbed(options));
+  EXPECT_EQ(begun_before, (std::vector<int64_t>{0, 0}));
+}
+
+int64_t descriptors() {
+  int64_t count = 0;
+  for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd"))
+    count += each.path().empty() ? 0 : 1;
+  return count;
+}
+
+TEST(Restarts, LeaveNothingBehind) {
+  const RingOptions options{.workers = 2, .rounds = 100};
+  const auto crew = crew_of(options.workers, TransportKind::kShm);
+  int64_t behind_first = 0;
+  Ring program(options, [&](int64_t round) {
+    if (round % 20 == 15) kill_worker(*crew, 0);
+    if (round == 30) behind_first = descriptors();
+  });
+  run(program, *crew, restarting());
+  EXPECT_LE(descriptors(), behind_first + 2) << "more with each restart";
+  crew->stop();
+}
 
 TEST(Restarts, AStoppedWorkerIsReplacedAndCannotGoOn) {
   const RingOptions options;

@@ -50,9 +50,14 @@ TEST(TaskLog, WhatLiesBehindABarrierWaitsUntilItIsPassed) {
   TaskLog log = log_of(true, 1);
   log.add_barrier("keep");
   log.add({7, 0}, "behind");
-  EXPECT_THAT(log.take(), ElementsAre("task 0", "keep"));
+  EXPECT_THAT(log.take(), ElementsAre("task 0"));
   EXPECT_FALSE(log.has_more());
+  EXPECT_FALSE(log.at_barrier());
   log.answer("a");
+  EXPECT_TRUE(log.at_barrier());
+  EXPECT_THAT(log.take(), IsEmpty());
+  log.open_barrier();
+  EXPECT_THAT(log.take(), ElementsAre("keep"));
   EXPECT_EQ(log.answer("kept").owed, std::nullopt);
   EXPECT_THAT(log.take(), IsEmpty());
   log.pass_barrier();
@@ -67,6 +72,8 @@ TEST(TaskLog, ABarrierInVainForgetsNothing) {
   log.add({7, 0}, "behind");
   log.take();
   log.answer("a");
+  log.open_barrier();
+  log.take();
   log.answer("no room");
   log.pass_barrier(true);
   EXPECT_THAT(log.take(), ElementsAre("behind"));
@@ -80,6 +87,8 @@ TEST(TaskLog, ABarrierThatWasNotPassedIsNotRepeated) {
   log.add({7, 0}, "behind");
   log.take();
   log.answer("a");
+  log.open_barrier();
+  log.take();
   log.answer("kept here, but not elsewhere");
   log.repeat();
   EXPECT_THAT(log.take(), ElementsAre("task 0", "behind"));
