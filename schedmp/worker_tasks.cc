@@ -15,8 +15,7 @@ namespace {
 constexpr size_t kMostKept = size_t{256} << 20;  // bytes of tasks and results, of all workers
 constexpr int kCommitShare = 100;                // of the time, one part goes into commits
 constexpr int kLossesInARound = 3;
-constexpr int kLaterBehindLoss = 10;  // times as long until the next commit
-constexpr int kMostInVain = 2;
+constexpr int64_t kMostLater = 100'000;  // times as long until the next commit
 
 // Gives back the memory of files that are not gone on from.
 void empty(const std::vector<PlacedPart>& parts) {
@@ -117,7 +116,7 @@ void WorkerTasks::end_commit() {
   if (!commits_) return empty(commit.parts);
   stood_ = commit.round;
   in_memory_ = true;
-  in_vain_ = 0;
+  later_ = 1;
   restore_.clear();
   for (const PlacedPart& placed : commit.parts)
     restore_.push_back(request_of(WorkerRequest::kRestore, runtime::encode(placed)));
@@ -128,13 +127,13 @@ void WorkerTasks::end_commit() {
 }
 
 // A worker was lost within it, perhaps because there is no room for what it keeps: the next comes
-// later, or never.
+// later, and later each time.
 void WorkerTasks::commit_in_vain() {
   const Commit commit = *std::exchange(commit_, std::nullopt);
   if (!commit.asked) return;
   empty(commit.parts);
-  next_at_ = runtime::Clock::now() + kLaterBehindLoss * options_.commit_every;
-  commits_ = ++in_vain_ < kMostInVain;
+  later_ = std::min(10 * later_, kMostLater);
+  next_at_ = runtime::Clock::now() + later_ * options_.commit_every;
 }
 
 void WorkerTasks::stand(int64_t round, std::vector<std::string> restore) {

