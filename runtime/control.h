@@ -98,6 +98,7 @@ class ControlServer {
   // Throws Error{kInternal} for a message above largest_of(its type). Ignored for a forgotten peer.
   virtual void send(int peer, ControlMessage message) = 0;
   // Empty when the deadline passed, wake() was called or a watched descriptor became readable.
+  // Throws Error{kUnavailable} when it can let in nobody any more.
   [[nodiscard]] virtual std::optional<Incoming> receive(Deadline deadline) = 0;
   virtual void forget(int peer) = 0;  // drop its queue; later messages of it are strangers'
   virtual void watch(int descriptor) = 0;
@@ -125,8 +126,9 @@ struct Admission {
   // A folder of keys (keys.h): who has none of them gets no connection. Empty: whoever is of this
   // host, and over ipc this user.
   std::string keys = {};
-  // Told why connections were refused, each reason at most once a second, by a thread of the
-  // server's own; may be empty.
+  // Told why connections were refused, each reason at most once a second and when the server ends,
+  // by a thread of the server's own. Only the server's end waits for it. May be empty; what it
+  // throws is ignored.
   std::function<void(const std::string&)> notice = {};
 };
 

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "runtime/error.h"
@@ -13,6 +14,11 @@ namespace {
 constexpr const char* kRequests = "inproc://zeromq.zap.01";
 constexpr const char* kEvents = "inproc://kerf-gate-events";
 constexpr const char* kDomain = "kerf";
+// ZMQ_ZAP_ENFORCE_DOMAIN, which the headers of some versions leave out: where nobody answers,
+// nobody gets in. A ZeroMQ without it changes nothing; then the gate must be there, as it is.
+constexpr int kEnforceDomain = 93;
+// A connection that shows no key takes a descriptor for so long.
+constexpr int kGuardedHandshakeMs = 1'000;
 constexpr int kFailures = ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
                           ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
 
@@ -39,10 +45,9 @@ Refusal reason_of(uint32_t protocol_error) {
 
 }  // namespace
 
-Gate::Gate(zmq::context_t& context, zmq::socket_t& server, SchedulerKeys keys,
-           RefusalLog::Notice notice)
+Gate::Gate(zmq::context_t& context, zmq::socket_t& server, SchedulerKeys keys, RefusalLog& log)
     : keys_(std::move(keys)),
-      log_(std::move(notice)),
+      log_(log),
       requests_(make_socket(context, zmq::socket_type::rep, {})),
       events_(make_socket(context, zmq::socket_type::pair, {})) {
   try {
@@ -63,6 +68,9 @@ void Gate::guard(zmq::socket_t& server) {
   server.set(zmq::sockopt::curve_server, true);
   server.set(zmq::sockopt::curve_secretkey, keys_.secret_key);
   server.set(zmq::sockopt::zap_domain, kDomain);
+  const int demanded = 1;
+  zmq_setsockopt(server.handle(), kEnforceDomain, &demanded, sizeof demanded);
+  server.set(zmq::sockopt::handshake_ivl, kGuardedHandshakeMs);
   if (zmq_socket_monitor(server.handle(), kEvents, kFailures) != 0) throw zmq::error_t();
   events_.set(zmq::sockopt::rcvhwm, 1'000);
   events_.connect(kEvents);
@@ -74,13 +82,19 @@ void Gate::serve() {
       std::array<zmq::pollitem_t, 3> items{{{requests_.handle(), 0, ZMQ_POLLIN, 0},
                                             {events_.handle(), 0, ZMQ_POLLIN, 0},
                                             {nullptr, stop_.descriptor(), ZMQ_POLLIN, 0}}};
-      zmq_poll(items.data(), static_cast<int>(items.size()), -1);
+      if (uninterrupted([&] { return zmq_poll(items.data(), std::ssize(items), -1); }) < 0)
+        throw to_error(zmq::error_t(), "waiting for connections");
       if ((items[0].revents & ZMQ_POLLIN) != 0) answer_request();
       if ((items[1].revents & ZMQ_POLLIN) != 0) take_event();
     }
   } catch (const std::exception&) {
-    // Nobody is let in from now on.
+    failure_ = std::current_exception();
+    has_failed_ = true;
   }
+}
+
+void Gate::check() const {
+  if (has_failed_) std::rethrow_exception(failure_);
 }
 
 void Gate::answer_request() {
@@ -95,8 +109,8 @@ void Gate::answer_request() {
                                           "",
                                           ""};
   for (size_t i = 0; i < answer.size(); ++i)
-    requests_.send(zmq::buffer(answer[i]),
-                   i + 1 < answer.size() ? zmq::send_flags::sndmore : zmq::send_flags::none);
+    if (!send_now(requests_, answer[i], i + 1 < answer.size() ? ZMQ_SNDMORE : 0))
+      throw to_error(zmq::error_t(), "answering about a key");
 }
 
 bool Gate::admits(const std::vector<std::string>& request) const {

@@ -106,6 +106,12 @@ Error to_error(const zmq::error_t& error, const std::string& what) {
   }
 }
 
+bool send_now(zmq::socket_t& socket, std::string_view bytes, int flags) {
+  return uninterrupted([&] {
+           return zmq_send(socket.handle(), bytes.data(), bytes.size(), flags | ZMQ_DONTWAIT);
+         }) >= 0;
+}
+
 bool receive_now(zmq::socket_t& socket, zmq::message_t& message) {
   const auto receive = [&] {
     return zmq_msg_recv(message.handle(), socket.handle(), ZMQ_DONTWAIT);

@@ -6,7 +6,9 @@
 // by credits, so sending has no high-water mark. What a ROUTER receives is bounded per connection,
 // because anybody may connect; beyond it the connection is not read, and nothing is lost. ZeroMQ
 // counts messages: one of endless parts, or a thousand connections, may still fill the memory. On
-// ipc only processes of the same user get in, so that is left to strangers over loopback tcp. A
+// ipc only processes of the same user get in, and keys keep strangers' messages out, so that is
+// left to strangers over loopback tcp without keys. Connections are bounded by nothing but the
+// limit of open files: whoever reaches a tcp address can take all of them, with keys or without. A
 // context must be made after any child process was started.
 //
 // Threads: a socket belongs to one thread.
@@ -15,6 +17,7 @@
 #include <cerrno>
 #include <chrono>
 #include <string>
+#include <string_view>
 #include <zmq.hpp>
 
 #include "runtime/error.h"
@@ -51,6 +54,8 @@ int uninterrupted(const Call& call) {
     if (const int result = call(); result >= 0 || zmq_errno() != EINTR) return result;
 }
 
+// False if it cannot be sent now, as zmq_errno() tells.
+bool send_now(zmq::socket_t& socket, std::string_view bytes, int flags = 0);
 // False if there is no message.
 bool receive_now(zmq::socket_t& socket, zmq::message_t& message);
 

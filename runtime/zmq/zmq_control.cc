@@ -35,12 +35,6 @@ zmq::socket_t control_socket(zmq::context_t& context, zmq::socket_type type,
                       .linger = 500ms});
 }
 
-bool send_now(zmq::socket_t& socket, std::string_view bytes, int flags = 0) {
-  return uninterrupted([&] {
-           return zmq_send(socket.handle(), bytes.data(), bytes.size(), flags | ZMQ_DONTWAIT);
-         }) >= 0;
-}
-
 // Blocks until the socket or a descriptor is readable, a signal arrives or the deadline passes.
 void wait_for(zmq::socket_t& socket, const std::vector<int>& descriptors, Deadline deadline) {
   std::vector<zmq::pollitem_t> items;
@@ -67,10 +61,11 @@ class ZmqControlServer final : public ControlServer {
       : peers_at_most_(static_cast<size_t>(peers_at_most)),
         context_(make_zmq_context()),
         router_(control_socket(context_, zmq::socket_type::router, {})),
-        strangers_(admission.notice),
         waited_({event_.descriptor()}) {
-    if (!admission.keys.empty())
-      gate_.emplace(context_, router_, read_scheduler_keys(admission.keys), admission.notice);
+    if (!admission.keys.empty()) {
+      refusals_.emplace(admission.notice);
+      gate_.emplace(context_, router_, read_scheduler_keys(admission.keys), *refusals_);
+    }
     address_ = bind_socket(router_, address);
   }
 
@@ -91,6 +86,7 @@ class ZmqControlServer final : public ControlServer {
   std::optional<Incoming> receive(Deadline deadline) override {
     if (++received_ % kTickEvery == 0) tick_if_due();
     while (true) {
+      if (gate_) gate_->check();
       bool more = true;
       // In portions: a flood of garbage must not hold us.
       for (int taken = 0; more && taken < kTickEvery; ++taken) {
@@ -115,7 +111,7 @@ class ZmqControlServer final : public ControlServer {
   void forget(int peer) override {
     const auto found = peers_.find(peer);
     if (found == peers_.end()) return;
-    add(forgotten_, found->second.link.counters());
+    forgotten_ += found->second.link.counters();
     numbers_.erase(found->second.id);
     peers_.erase(found);
   }
@@ -126,7 +122,7 @@ class ZmqControlServer final : public ControlServer {
 
   ControlCounters counters() const override {
     ControlCounters sum = forgotten_;
-    for (const auto& [number, peer] : peers_) add(sum, peer.link.counters());
+    for (const auto& [number, peer] : peers_) sum += peer.link.counters();
     if (gate_) sum.refused = gate_->refused();
     return sum;
   }
@@ -137,13 +133,6 @@ class ZmqControlServer final : public ControlServer {
     ControlLink link;
     bool broken = false;
   };
-
-  static void add(ControlCounters& sum, const ControlCounters& more) {
-    sum.sent += more.sent;
-    sum.received += more.received;
-    sum.resent += more.resent;
-    sum.dropped += more.dropped;
-  }
 
   bool watched_readable() const {
     if (waited_.size() == 1) return false;
@@ -171,7 +160,7 @@ class ZmqControlServer final : public ControlServer {
     const int number = find_or_admit(id.to_string(), *frame);
     if (number < 0) {
       ++forgotten_.dropped;
-      if (gate_) strangers_.add(Refusal::kNoWorkerOfThisRun, host_of(body));
+      if (refusals_) refusals_->add(Refusal::kNoWorkerOfThisRun, host_of(body));
       return {};
     }
     Peer& peer = peers_.at(number);
@@ -230,9 +219,9 @@ class ZmqControlServer final : public ControlServer {
 
   const size_t peers_at_most_;
   zmq::context_t context_;
-  std::optional<Gate> gate_;  // of a run with keys; outlives what it guards
+  std::optional<RefusalLog> refusals_;  // of a run with keys
+  std::optional<Gate> gate_;            // likewise; outlives what it guards
   zmq::socket_t router_;
-  RefusalLog strangers_;
   EventFd event_;
   std::vector<int> waited_;  // the event, then what is watched
   std::string address_;
