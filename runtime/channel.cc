@@ -42,6 +42,8 @@ std::string objection_to(const std::string& word, const std::string& host) {
   const auto there = HostAddress::parse(parts->host);
   if (!there) return "names a host where a number is due";
   const auto from = HostAddress::parse(host);
+  if (!from && !host.empty())
+    return kerf::format("is of a worker that speaks from {}, which is no number of a host", host);
   if (!from || from->is_loopback())
     return there->is_loopback() ? "" : "lies beyond this host, where its worker is";
   if (there == from) return {};

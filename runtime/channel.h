@@ -184,7 +184,8 @@ class Endpoint {
 };
 
 // Throws Error{kProtocol} unless `address`, which comes from outside, is one that an endpoint of
-// these transports may have on `host`, a number; empty, or loopback: on this one.
+// these transports may have on `host`, a number; empty, or loopback: on this one. One that is no
+// number has no addresses over tcp.
 void check_endpoint_address(const std::vector<TransportKind>& kinds, const std::string& address,
                             const std::string& host = {});
 // The word of an endpoint's address that leads there over `kind`. Throws Error{kProtocol} where

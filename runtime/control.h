@@ -90,7 +90,8 @@ class ControlServer {
     int peer = 0;
     ControlMessage message;
     bool disconnected = false;  // the peer's connection broke; no message; it may come back
-    std::string host = {};      // that its connection comes from, a number; empty: this one
+    // That its connection comes from: a number, or a text that is none; empty: this one.
+    std::string host = {};
   };
 
   virtual ~ControlServer() = default;

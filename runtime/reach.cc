@@ -10,24 +10,36 @@
 namespace kerf::runtime {
 namespace {
 
-std::string first_line(const char* file) {
-  std::ifstream in(file);
+[[noreturn]] void refuse_to_guess(const char* path) {
+  throw Error(ErrorCode::kUnavailable,
+              "it cannot be read, and without it nothing tells this host from others: mount /proc",
+              path);
+}
+
+std::string this_boot() {
+  constexpr const char* kPath = "/proc/sys/kernel/random/boot_id";
+  std::ifstream in(kPath);
   std::string line;
   std::getline(in, line);
+  if (line.empty()) refuse_to_guess(kPath);
   return line;
 }
 
 std::string link_target(const char* path) {
   std::array<char, 64> text{};
   const ssize_t length = ::readlink(path, text.data(), text.size());
-  return {text.data(), length < 0 ? 0 : static_cast<size_t>(length)};
+  if (length <= 0) refuse_to_guess(path);
+  return {text.data(), static_cast<size_t>(length)};
+}
+
+std::string this_network() {
+  return kerf::format("{} {}", this_boot(), link_target("/proc/self/ns/net"));
 }
 
 // Containers of one host have its boot, and processes and networks of their own.
 std::string this_host() {
-  return kerf::format("{} {} {} {} {} {}", first_line("/proc/sys/kernel/random/boot_id"),
-                      ::geteuid(), ::getegid(), link_target("/proc/self/ns/user"),
-                      link_target("/proc/self/ns/pid"), link_target("/proc/self/ns/net"));
+  return kerf::format("{} {} {} {} {}", this_network(), ::geteuid(), ::getegid(),
+                      link_target("/proc/self/ns/user"), link_target("/proc/self/ns/pid"));
 }
 
 // Why the pair cannot; empty where it can.
@@ -44,11 +56,13 @@ std::string objection(TransportKind kind, const Reach& a, const Reach& b) {
 }  // namespace
 
 Reach reach_of(const std::string& device) {
+  Reach reach{.host = this_host(), .network = this_network()};
   try {
-    return {this_host(), device_identity(device)};
+    reach.gpu = device_identity(device);
   } catch (const Error&) {
-    return {this_host(), {}};
+    // Whoever opens it is told.
   }
+  return reach;
 }
 
 std::vector<TransportKind> endpoint_kinds(std::optional<TransportKind> wanted, bool local,
@@ -74,6 +88,16 @@ TransportKind transport_between(std::optional<TransportKind> wanted, const Neigh
   for (const TransportKind kind : {TransportKind::kCuda, TransportKind::kShm})
     if (objection(kind, a.reach, b.reach).empty()) return kind;
   return TransportKind::kTcp;
+}
+
+void check_way(const Neighbour& from, const Neighbour& to, const std::string& address) {
+  const auto parts = split_tcp(address);
+  if (!parts || !is_loopback_host(parts->host) || from.reach.network == to.reach.network) return;
+  throw Error(ErrorCode::kUnavailable,
+              kerf::format("{} and {} are of different networks, and {} speaks from {}, where {} "
+                           "would find its own host; let workers connect to an address of the "
+                           "scheduler in their network, and through no tunnel",
+                           from.name, to.name, to.name, parts->host, from.name));
 }
 
 }  // namespace kerf::runtime

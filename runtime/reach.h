@@ -18,14 +18,18 @@ struct Reach {
   std::string host = {};
   // device_identity() of its device; empty: its tensors are in the host's memory.
   std::string gpu = {};
+  // Equal for processes that reach each other on loopback: same boot and network. Containers of one
+  // host may share a network and nothing else.
+  std::string network = {};
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(host, gpu);
+    archive(host, gpu, network);
   }
 };
 
-// Of a worker of this process. A device that is not there has no GPU: opening it says so.
+// Of a worker of this process. A device that is not there has no GPU: opening it says so. Throws
+// Error{kUnavailable} where nothing tells this host from others.
 Reach reach_of(const std::string& device);
 
 // What the endpoint of a worker is made for, before anybody knows its peers: `wanted`, or where
@@ -43,5 +47,9 @@ struct Neighbour {
 // fewest copies. Throws Error{kUnavailable} that names both where it is wanted and cannot be.
 TransportKind transport_between(std::optional<TransportKind> wanted, const Neighbour& a,
                                 const Neighbour& b);
+
+// Throws Error{kUnavailable} that names both unless `from` may be sent to `address`, a word of the
+// endpoint of `to`: on loopback it would find its own host there, and tell it the run's token.
+void check_way(const Neighbour& from, const Neighbour& to, const std::string& address);
 
 }  // namespace kerf::runtime

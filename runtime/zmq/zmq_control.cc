@@ -48,13 +48,6 @@ std::string_view text(const zmq::message_t& message) {
   return {static_cast<const char*>(message.data()), message.size()};
 }
 
-// Where its connection comes from, as ZeroMQ saw it; over ipc that is no host.
-std::string host_of(zmq::message_t& message) {
-  const char* const from = zmq_msg_gets(message.handle(), "Peer-Address");
-  const auto host = HostAddress::parse(from == nullptr ? "" : from);
-  return host ? host->text() : std::string();
-}
-
 class ZmqControlServer final : public ControlServer {
  public:
   ZmqControlServer(const std::string& address, int peers_at_most, const Admission& admission)
@@ -174,6 +167,16 @@ class ZmqControlServer final : public ControlServer {
   void drop_rest(bool more) {
     zmq::message_t part;
     while (more && receive_now(router_, part)) more = part.more();
+  }
+
+  // Where its connection comes from, as ZeroMQ saw it; over ipc that is no host. What is no number,
+  // such as one with a zone, is handed on as it is: taken for this host it would be believed.
+  std::string host_of(zmq::message_t& message) const {
+    if (!split_tcp(address_)) return {};
+    const char* const from = zmq_msg_gets(message.handle(), "Peer-Address");
+    if (from == nullptr || *from == '\0') return "an unknown host";
+    const auto host = HostAddress::parse(from);
+    return host ? host->text() : from;
   }
 
   // A worker of another version cannot read our reasons; our version in a header is one it can.

@@ -135,6 +135,70 @@ TEST_F(ScatteredCrew, IsRefusedATransportThatAPairCannotHaveBeforeAnythingStarts
   crew->stop();
 }
 
+// What a worker, spoken by hand, is told to start with; nothing if it is told to stop before.
+std::optional<Start> start_told_to(const std::string& address, int index, const Reach& reach) {
+  const auto client = make_control_client(address);
+  client->send(
+      {ControlType::kRegister,
+       encode(Registration{
+           .identity = tests::test_identity(), .wish = index, .device = "cpu", .reach = reach})});
+  for (const auto end = after(10s); Clock::now() < end;) {
+    const auto message = client->receive(end);
+    if (!message) continue;
+    if (message->type == ControlType::kWelcome)
+      client->send({ControlType::kAddress,
+                    encode(Addresses{"tcp://127.0.0.1:5555", "tcp://127.0.0.1:5556"})});
+    if (message->type == ControlType::kStart) {
+      client->send({ControlType::kReady, {}});
+      EXPECT_TRUE(client->flush(after(5s)));
+      return decode<Start>(message->payload);
+    }
+    if (message->type == ControlType::kStop) break;
+  }
+  return {};
+}
+
+// What two workers of these places are told; what ends the crew is in `ended`.
+std::vector<std::optional<Start>> starts_of(const Reach& a, const Reach& b,
+                                            std::optional<Error>& ended) {
+  const auto address = free_address();
+  auto first = std::async(std::launch::async, start_told_to, address, 0, a);
+  auto second = std::async(std::launch::async, start_told_to, address, 1, b);
+  ended = tests::error_of([&] {
+    const auto crew = Crew::assemble(options_for(address, 2));
+    crew->start("words", {"", ""}, all_to_all(2), all_to_all(2));
+  });
+  std::vector<std::optional<Start>> starts;
+  for (auto* const told : {&first, &second}) starts.push_back(told->get());
+  return starts;
+}
+
+TEST(ConnectedCrew, TellsWorkersWhoseTensorsCrossANetwork) {
+  for (const bool is_elsewhere : {true, false}) {
+    std::optional<Error> ended;
+    const auto starts = starts_of({.host = "a", .network = "one"},
+                                  {.host = is_elsewhere ? "b" : "a", .network = "one"}, ended);
+    ASSERT_FALSE(ended) << ended->what();
+    for (int32_t worker = 0; worker < 2; ++worker) {
+      const std::vector<int32_t> others(is_elsewhere ? 1 : 0, 1 - worker);
+      EXPECT_EQ(starts[static_cast<size_t>(worker)].value().wiring.elsewhere, others);
+      EXPECT_EQ(starts[static_cast<size_t>(worker)].value().service.elsewhere, others);
+    }
+  }
+}
+
+// As one does that comes through a tunnel: its peers would connect to their own hosts.
+TEST(ConnectedCrew, TellsNobodyOfAWorkerOfAnotherHostOnLoopback) {
+  std::optional<Error> ended;
+  for (const auto& start :
+       starts_of({.host = "a", .network = "one"}, {.host = "b", .network = "two"}, ended))
+    EXPECT_FALSE(start);
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(ended->message(),
+              AllOf(HasSubstr("worker 0"), HasSubstr("worker 1"), HasSubstr("different networks")));
+}
+
 TEST(ConnectedCrew, AWishForANumberIsGranted) {
   const auto address = free_address();
   std::vector<Process> workers;

@@ -3,11 +3,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <stdexcept>
 
 #include "runtime/error.h"
 #include "tests/support/errors.h"
@@ -88,6 +91,47 @@ TEST(Reach, OfProcessesOfOneHostIsTheSame) {
   EXPECT_THAT(reach.host, AllOf(HasSubstr("pid:["), HasSubstr("net:[")));
   EXPECT_EQ(reach.gpu, "");
   EXPECT_EQ(reach_of("no such device").gpu, "");
+}
+
+// In a process of its own that reads nothing there.
+bool tells_hosts_apart_without(const char* path) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::unshare(CLONE_NEWNS) != 0 || ::mount("", "/", nullptr, MS_REC | MS_PRIVATE, "") != 0 ||
+        ::mount("/dev/null", path, nullptr, MS_BIND, "") != 0)
+      ::_exit(77);
+    ::_exit(error_of([] { reach_of("cpu"); }) ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (WEXITSTATUS(status) == 77) throw std::runtime_error("it may mount nothing");
+  return WEXITSTATUS(status) != 0;
+}
+
+// All that have nothing to tell would be one host.
+TEST(Reach, IsToldOrRefused) try {
+  EXPECT_FALSE(tells_hosts_apart_without("/proc/sys/kernel/random/boot_id"));
+} catch (const std::runtime_error& error) {
+  GTEST_SKIP() << error.what();
+}
+
+// A worker that comes through a tunnel seems to be of this host.
+TEST(Reach, OnLoopbackIsOfOneNetwork) {
+  const Reach here{.host = "a", .network = "one"};
+  const Reach container{.host = "b", .network = "one"};
+  const Reach there{.host = "c", .network = "two"};
+  const auto refused = [&](const Reach& to, const std::string& address) {
+    return error_of([&] { check_way({"worker 0", here}, {"worker 1", to}, address); });
+  };
+  for (const char* address : {"tcp://127.0.0.1:5555", "tcp://[::1]:5555"}) {
+    EXPECT_FALSE(refused(container, address));
+    const auto error = refused(there, address);
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), ErrorCode::kUnavailable);
+    EXPECT_THAT(error->message(), AllOf(HasSubstr("worker 0"), HasSubstr("worker 1")));
+  }
+  EXPECT_FALSE(refused(there, "tcp://10.0.0.2:5555"));
+  EXPECT_FALSE(refused(there, "ipc://@kerf-0123"));
 }
 
 // Nobody listens to the network for a worker whose peers are all here.
