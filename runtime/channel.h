@@ -143,7 +143,7 @@ struct Wiring {
   std::map<int32_t, TransportKind> transports;   // to it and from it; none: the endpoint's only one
   std::map<int32_t, std::vector<Lane>> send;     // lanes of the channel to each peer
   std::map<int32_t, std::vector<Lane>> receive;  // lanes of the channel from each peer
-  std::vector<int32_t> elsewhere;  // peers of other hosts: payload to them carries checksums
+  std::vector<int32_t> elsewhere;  // peers of other hosts: payload to and from them is summed
 
   template <class Archive>
   void serialize(Archive& archive) {

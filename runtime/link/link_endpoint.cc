@@ -46,7 +46,7 @@ void LinkEndpoint::add_peer(const Wiring& wiring, int peer) {
                                            *engine_, is_elsewhere);
   if (wiring.receive.contains(peer))
     made.receive = std::make_unique<ReceiveLink>(*socket_, peer, wiring.receive.at(peer), store,
-                                                 *device_, *engine_);
+                                                 *device_, *engine_, is_elsewhere);
   const std::string address = with_peer(socket_->label(), peer, "a connection to", [&] {
     return address_over(made.transport, wiring.addresses.at(peer));
   });

@@ -6,14 +6,21 @@
 #include "runtime/link/with_peer.h"
 
 namespace kerf::runtime {
+namespace {
+
+// That chance damages a chunk so often is beyond belief: something on the way does.
+constexpr int kDamagedAtMost = 16;
+
+}  // namespace
 
 ReceiveLink::ReceiveLink(PacketSocket& socket, int peer, std::vector<Lane> lanes, SlotStore& store,
-                         Device& device, ProgressEngine& engine)
+                         Device& device, ProgressEngine& engine, bool sums)
     : socket_(socket),
       peer_(peer),
       lanes_(std::move(lanes)),
       layout_(lanes_),
       store_(store),
+      sums_(sums),
       device_(device),
       engine_(engine),
       held_(layout_),
@@ -86,12 +93,9 @@ std::byte* ReceiveLink::place(const PacketHeader& head) {
 
 void ReceiveLink::on_data(const Packet& packet) {
   const PacketHeader& head = packet.head;
-  if (packet.is_damaged) {
-    ++counters_.dropped;
-    asked_for_.reset();  // what was asked for has come
-    return ask_again();
-  }
+  if (packet.is_damaged) return on_damaged(head);
   if (!is_next(head)) return;
+  damaged_ = 0;
   filled_ += packet.body.size();
   if (store_.payload_travels() && filled_ < head.bytes) return;
   window_.see(head.sequence);
@@ -100,6 +104,18 @@ void ReceiveLink::on_data(const Packet& packet) {
   const SlotName slot{head.lane, head.slot, head.sequence};
   held_.hold(slot);
   arrived_.push_back({slot, head.bytes, head.tag});
+}
+
+void ReceiveLink::on_damaged(const PacketHeader& head) {
+  ++counters_.dropped;
+  if (++damaged_ == kDamagedAtMost)
+    throw Error(ErrorCode::kUnavailable,
+                kerf::format("{} bytes of a message of worker {} came damaged {} times in a row: "
+                             "look for what changes them between the two hosts",
+                             head.body_bytes, peer_, damaged_),
+                socket_.label());
+  asked_for_.reset();  // what was asked for has come
+  ask_again();
 }
 
 bool ReceiveLink::is_next(const PacketHeader& head) {
@@ -119,6 +135,7 @@ bool ReceiveLink::is_next(const PacketHeader& head) {
 }
 
 bool ReceiveLink::is_next_chunk(const PacketHeader& head) {
+  if (sums_ && (head.flags & kSummed) == 0) return false;
   const bool same = head.lane == partial_.lane && head.slot == partial_.slot &&
                     head.bytes == partial_.bytes && head.tag == partial_.tag;
   if (head.offset != filled_ || (filled_ > 0 && !same)) {

@@ -23,9 +23,9 @@ namespace kerf::runtime {
 
 class ReceiveLink final : public ReceiveChannel {
  public:
-  // Streams given to release() are of `device`.
+  // Streams given to release() are of `device`. `sums`: payload that travels must carry checksums.
   ReceiveLink(PacketSocket& socket, int peer, std::vector<Lane> lanes, SlotStore& store,
-              Device& device, ProgressEngine& engine);
+              Device& device, ProgressEngine& engine, bool sums);
   // What is under way in a stream reads our slots.
   ~ReceiveLink() override { read_.wait_all(); }
 
@@ -45,7 +45,8 @@ class ReceiveLink final : public ReceiveChannel {
 
   // Where the chunk behind `head` is to lie; null if it is not the next one, which is counted.
   std::byte* place(const PacketHeader& head);
-  // Its chunk, if any, lies where place() said.
+  // Its chunk, if any, lies where place() said. Throws Error{kUnavailable} that names the peer if
+  // the same chunk has come damaged too often.
   void on_data(const Packet& packet);
   void on_probe(const Packet& packet);
 
@@ -65,6 +66,7 @@ class ReceiveLink final : public ReceiveChannel {
   // Otherwise counts it, and asks again for what is missing.
   bool is_next(const PacketHeader& head);
   bool is_next_chunk(const PacketHeader& head);
+  void on_damaged(const PacketHeader& head);
   void ask_again();
   void send_state();
   std::byte* data(int lane, int index) { return memory_->data() + layout_.offset(lane, index); }
@@ -74,6 +76,7 @@ class ReceiveLink final : public ReceiveChannel {
   const std::vector<Lane> lanes_;
   const LaneLayout layout_;
   SlotStore& store_;
+  const bool sums_;
   Device& device_;
   std::unique_ptr<SlotMemory> memory_;
   HostRegistration known_;  // to the device
@@ -84,6 +87,7 @@ class ReceiveLink final : public ReceiveChannel {
   ReceiveWindow window_;
   uint64_t filled_ = 0;                // bytes that arrived of the message window_.next()
   PacketHeader partial_;               // its first chunk's header
+  int damaged_ = 0;                    // times in a row that the next chunk came so
   std::optional<uint64_t> asked_for_;  // the gap that was asked for already
   std::deque<Arrived> arrived_;
   ChannelCounters counters_;

@@ -10,6 +10,7 @@
 #include "runtime/host_work.h"
 #include "tests/conformance/besieged_channel.h"
 #include "tests/support/async_device.h"
+#include "tests/support/errors.h"
 
 namespace kerf::runtime {
 namespace {
@@ -212,6 +213,58 @@ TEST(Endpoint, HasOneConnectionFromAWorker) {
   tcp.send({std::string("WAYS")});
   EXPECT_FALSE(net.receiver(0, 1).receive(after(50ms))) << "once";
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(view->data), 8), "complete");
+}
+
+// Two workers of different hosts, and an intruder who sends to the second.
+class BesiegedFromAfar : public testing::Test {
+ protected:
+  BesiegedFromAfar() {
+    net_.open([&](int self) {
+      Wiring wiring = net_.wiring(self, one_lane(64, 2));
+      wiring.elsewhere = {1 - self};
+      return wiring;
+    });
+  }
+
+  Net net_{TransportKind::kTcp, 2};
+  Intruder intruder_{net_[1].address()};
+};
+
+TEST_F(BesiegedFromAfar, TakesNothingWithoutASum) {
+  PacketHeader head = from_worker_0(PacketKind::kData, 0);
+  intruder_.send(head, "unsummed");
+  EXPECT_FALSE(net_.receiver(0, 1).receive(after(100ms)));
+  EXPECT_EQ(net_.receiver(0, 1).counters().dropped, 1);
+  head.flags = kSummed;
+  intruder_.send(head, "is summed");
+  EXPECT_FALSE(net_.receiver(0, 1).receive(after(100ms))) << "longer than its message";
+  intruder_.send(head, "a sum is");
+  const auto view = net_.receiver(0, 1).receive(after(10s));
+  ASSERT_TRUE(view);
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(view->data), 8), "a sum is");
+}
+
+// Otherwise the two would send it to and fro for ever.
+TEST_F(BesiegedFromAfar, GivesUpWhatAlwaysComesDamaged) {
+  PacketHeader head = from_worker_0(PacketKind::kData, 0);
+  head.flags = kSummed;
+  head.body_bytes = 8;
+  seal(head, "original");
+  const auto send_damaged = [&](int times) {
+    for (int i = 0; i < times; ++i) intruder_.send({Intruder::bytes_of(head), "0riginal"});
+  };
+  send_damaged(15);
+  intruder_.send({Intruder::bytes_of(head), "original"});
+  const auto view = net_.receiver(0, 1).receive(after(10s));
+  ASSERT_TRUE(view);
+  net_.receiver(0, 1).release(*view);
+  head.sequence = 1;
+  seal(head, "original");
+  send_damaged(16);
+  const auto error = tests::error_of([&] { (void)net_.receiver(0, 1).receive(after(10s)); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(error->message(), testing::HasSubstr("worker 0"));
 }
 
 }  // namespace
