@@ -63,6 +63,12 @@ class PacketSocket {
   // summed, if at all, just before it is sent.
   virtual void send_pinned(int32_t peer, PacketHeader head, const std::byte* data,
                            size_t bytes) = 0;
+  // Packets to this peer so far.
+  struct Queue {
+    uint64_t given = 0;  // to send() and send_pinned()
+    uint64_t taken = 0;  // of those, by its connection
+  };
+  virtual Queue queue(int32_t peer) const = 0;
   // What connections take by now of what they have not taken yet. Lets go of the lock meanwhile.
   virtual void send_unsent(Lock& lock) = 0;
   // The next sound packet, without waiting; also sends some of what connections take by now, and

@@ -121,8 +121,13 @@ void SendLink::on_state(const Packet& packet) {
   std::ranges::sort(*held, {}, &SlotName::sequence);
   window_.acknowledged(next);
   book_.released_all_but(next, *held);
-  counters_.resent += window_.resend_from(
+  // A peer that asks for copies before it takes those that it asked for gets no more of them; what
+  // they leave to be asked for, the next probe finds out.
+  if (socket_.queue(peer_).taken < copied_until_) return;
+  const int64_t copies = window_.resend_from(
       next, [&](uint64_t sequence, const Sent& message) { send(sequence, message); });
+  if (copies > 0) copied_until_ = socket_.queue(peer_).given;
+  counters_.resent += copies;
   progress_ = Clock::now();
 }
 

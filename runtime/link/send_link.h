@@ -79,6 +79,7 @@ class SendLink final : public SendChannel {
   SlotEvents written_;
   std::deque<Unwritten> outbox_;  // in order of commits
   Clock::time_point progress_{};  // the last message, credit or probe
+  uint64_t copied_until_ = 0;     // of the socket's queue: what was sent again
   ChannelCounters counters_;
 };
 

@@ -133,6 +133,7 @@ void OutgoingConnection::sent(size_t bytes) {
     if (done_ < size) return;
     done_ -= size;
     packets_.pop_front();
+    ++taken_;
   }
 }
 

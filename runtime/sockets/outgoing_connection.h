@@ -38,6 +38,9 @@ class OutgoingConnection {
   // `bytes` at `data` stay as they are until they are sent.
   void push_pinned(const PacketHeader& head, const std::byte* data, size_t bytes);
   bool has_unsent() const { return !packets_.empty(); }
+  // Packets that it has taken, whole.
+  uint64_t taken() const { return taken_; }
+  uint64_t given() const { return taken_ + packets_.size(); }
   // Whether write() would do something.
   bool can_write() const { return is_writable_ && has_unsent(); }
   // Gives the connection as much as one call of the system takes. Lets go of the lock, if there is
@@ -76,6 +79,7 @@ class OutgoingConnection {
   Clock::time_point began_{};  // the last connection
   std::deque<Outgoing> packets_;
   size_t done_ = 0;  // bytes of the first
+  uint64_t taken_ = 0;
 };
 
 }  // namespace kerf::runtime

@@ -52,6 +52,10 @@ class StreamPacketSocket final : public PacketSocket {
   void connect(int32_t peer, const std::string& address) override;
   void send(int32_t peer, PacketHeader head, std::string_view body) override;
   void send_pinned(int32_t peer, PacketHeader head, const std::byte* data, size_t bytes) override;
+  Queue queue(int32_t peer) const override {
+    const OutgoingConnection& to = outgoing_.at(peer);
+    return {to.given(), to.taken()};
+  }
   void send_unsent(Lock& lock) override {
     while (can_send()) write_all(&lock);
   }

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "runtime/host_work.h"
+#include "runtime/sockets/stream_socket.h"
+#include "runtime/wire.h"
 #include "tests/conformance/besieged_channel.h"
 #include "tests/support/async_device.h"
 #include "tests/support/errors.h"
@@ -265,6 +267,38 @@ TEST_F(BesiegedFromAfar, GivesUpWhatAlwaysComesDamaged) {
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), ErrorCode::kUnavailable);
   EXPECT_THAT(error->message(), testing::HasSubstr("worker 0"));
+}
+
+// A peer that asks again and again, and reads nothing, would fill the sender's memory.
+TEST(Endpoint, QueuesNoCopiesBehindCopies) {
+  constexpr size_t kMoreThanASocketTakes = size_t{32} << 20;
+  std::string unread;
+  const OpenFile listener = listen_tcp(kLoopbackHost, unread);
+  const auto endpoint = make_endpoint(TransportKind::kTcp, "worker 1", make_cpu_device());
+  Wiring wiring;
+  wiring.self = 1;
+  wiring.epoch = 1;
+  wiring.token = kTestToken;
+  wiring.addresses[0] = unread;
+  wiring.send[0] = one_lane(kMoreThanASocketTakes, 1);
+  std::jthread opening([&] { endpoint->open(wiring, after(10s)); });
+  std::optional<OpenFile> connection;
+  while (!connection) connection = accept_connection(listener);  // from now on we are expected
+  Intruder peer(endpoint->address());
+  Hello hello;
+  hello.transport = TransportKind::kTcp;
+  hello.receive = wiring.send[0];
+  peer.send(from_worker_0(PacketKind::kHello, 0), encode(hello));
+  peer.send(from_worker_0(PacketKind::kWelcome, 0));
+  opening.join();
+  SendChannel& sender = endpoint->sender(0);
+  ASSERT_TRUE(send_message(sender, 0, kMoreThanASocketTakes, 1));
+  for (int i = 0; i < 100; ++i) peer.send(from_worker_0(PacketKind::kState, 0));
+  peer.send(from_worker_0(PacketKind::kState, 1'000));  // of what was never sent
+  for (const auto end = after(10s); sender.counters().dropped == 0 && Clock::now() < end;)
+    std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(sender.counters().dropped, 1);
+  EXPECT_EQ(sender.counters().resent, 1);
 }
 
 }  // namespace

@@ -71,6 +71,7 @@ class ExchangeSocket final : public runtime::PacketSocket {
       ++inbox_->sent[std::this_thread::get_id()];
     }
   }
+  Queue queue(int32_t) const override { return {}; }  // nobody lost anything
   bool has_unsent() const override {
     const std::lock_guard lock(exchange_.mutex_);
     return !inbox_->unsent.empty();
