@@ -7,7 +7,8 @@
 //   DIR/scheduler.public   worker      the scheduler that it takes work from
 //
 // A key is 32 bytes, written as 40 characters of Z85 (ZeroMQ RFC 32). What a file says is hostile
-// until checked: who may read and write it, its size and every character. Thread-safe.
+// until checked: who may read and write it, and write its folder, that it is no link, its size and
+// every character. Thread-safe.
 #pragma once
 
 #include <filesystem>
@@ -31,7 +32,7 @@ struct WorkerKeys {
 // by that name, Error{kUnavailable} if the system refuses; then nothing is left behind.
 void make_keys(const std::filesystem::path& folder);
 
-// Both throw Error{kUsage} that names the file, and the line where it has several.
+// Both throw Error{kUsage} that names the folder or the file, and the line where it has several.
 SchedulerKeys read_scheduler_keys(const std::filesystem::path& folder);
 WorkerKeys read_worker_keys(const std::filesystem::path& folder);
 

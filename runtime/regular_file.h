@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "runtime/error.h"
 #include "runtime/format.h"
@@ -23,10 +24,15 @@ namespace kerf::runtime {
 
 class RegularFile {
  public:
+  // How to open it. O_NONBLOCK: opening a pipe must not wait for its writer.
+  static constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+
   // Throws Error{kUsage} that names the path if it cannot be opened or is no regular file.
   explicit RegularFile(const std::filesystem::path& path)
-      // O_NONBLOCK: opening a pipe must not wait for its writer.
-      : origin_(path.string()), file_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+      : RegularFile(path.string(), OpenFile(open(path.c_str(), kFlags))) {}
+  // The same of what open() returned just now for `origin`.
+  RegularFile(std::string origin, OpenFile file)
+      : origin_(std::move(origin)), file_(std::move(file)) {
     if (file_.number() < 0)
       throw Error(ErrorCode::kUsage, format("it cannot be opened: {}", std::strerror(errno)),
                   origin_);

@@ -28,25 +28,53 @@ constexpr size_t kMaxAllowedFile = size_t{256} << 10;  // some 6,000 keys
 constexpr mode_t kOthersAny = 077;
 constexpr mode_t kOthersWrite = 022;
 
-// Throws unless it is this user's (or the system's), no larger than `most`, and `forbidden` to all
-// others.
-std::string read_guarded(const fs::path& path, size_t most, mode_t forbidden) {
-  const RegularFile file(path);
-  const auto refuse = [&](const std::string& why) {
-    throw Error(ErrorCode::kUsage, why, path.string());
-  };
-  const struct stat& facts = file.facts();
+[[noreturn]] void refuse_keys(const fs::path& path, const std::string& why) {
+  throw Error(ErrorCode::kUsage, why, path.string());
+}
+
+// Throws unless it is this user's (or the system's), and `forbidden` to all others.
+void check_guarded(const struct stat& facts, mode_t forbidden, const fs::path& path) {
   if (facts.st_uid != ::geteuid() && facts.st_uid != 0)
-    refuse("it belongs to another user, who could put another key there");
+    refuse_keys(path, "it belongs to another user, who could put another key there");
   if ((facts.st_mode & forbidden) != 0)
-    refuse(
+    refuse_keys(
+        path,
         kerf::format("its mode is {:04o}, so other users may {} it: chmod {} it, and make new keys "
                      "if they had the chance",
                      facts.st_mode & 07777, forbidden == kOthersAny ? "read or change" : "change",
                      forbidden == kOthersAny ? "600" : "go-w"));
+}
+
+// That others may not change: they could put files of their own into it.
+class KeyFolder {
+ public:
+  explicit KeyFolder(const fs::path& path)
+      : path_(path), folder_(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    struct stat facts {};
+    if (folder_.number() < 0 || ::fstat(folder_.number(), &facts) != 0)
+      refuse_keys(path_, kerf::format("it cannot be opened: {}", std::strerror(errno)));
+    check_guarded(facts, kOthersWrite, path_);
+  }
+
+  // No link, which could lead out of it.
+  RegularFile file(const char* name) const {
+    OpenFile file(::openat(folder_.number(), name, RegularFile::kFlags | O_NOFOLLOW));
+    if (file.number() < 0 && errno == ELOOP)
+      refuse_keys(path_ / name, "it is a symbolic link: put the file itself there");
+    return {(path_ / name).string(), std::move(file)};
+  }
+
+ private:
+  const fs::path path_;
+  const OpenFile folder_;
+};
+
+// Throws unless it is `forbidden` to others, and no larger than `most`.
+std::string read_guarded(const RegularFile& file, size_t most, mode_t forbidden) {
+  check_guarded(file.facts(), forbidden, file.origin());
   if (file.bytes() > most)
-    refuse(
-        kerf::format("it has {} bytes, more than the {} that keys may have", file.bytes(), most));
+    refuse_keys(file.origin(), kerf::format("it has {} bytes, more than the {} that keys may have",
+                                            file.bytes(), most));
   std::string text(file.bytes(), '\0');
   file.read(0, std::as_writable_bytes(std::span(text)), ErrorCode::kUsage);
   return text;
@@ -67,24 +95,24 @@ std::string without_line_end(std::string line) {
   return line;
 }
 
-std::string read_key(const fs::path& path, mode_t forbidden) {
-  std::string key = without_line_end(read_guarded(path, kMaxKeyFile, forbidden));
-  decode_key(key, path.string());
+std::string read_key(const RegularFile& file, mode_t forbidden) {
+  std::string key = without_line_end(read_guarded(file, kMaxKeyFile, forbidden));
+  decode_key(key, file.origin());
   return key;
 }
 
-std::set<std::string> read_allowed(const fs::path& path) {
-  std::istringstream lines(read_guarded(path, kMaxAllowedFile, kOthersWrite));
+std::set<std::string> read_allowed(const RegularFile& file) {
+  std::istringstream lines(read_guarded(file, kMaxAllowedFile, kOthersWrite));
   std::set<std::string> allowed;
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
     line = without_line_end(std::move(line));
     if (line.empty()) continue;
-    allowed.insert(decode_key(line, kerf::format("{}:{}", path.string(), number)));
+    allowed.insert(decode_key(line, kerf::format("{}:{}", file.origin(), number)));
   }
   if (allowed.empty())
-    throw Error(ErrorCode::kUsage, "it names no key, so no worker may join", path.string());
+    throw Error(ErrorCode::kUsage, "it names no key, so no worker may join", file.origin());
   return allowed;
 }
 
@@ -147,15 +175,17 @@ void make_keys(const fs::path& folder) {
 }
 
 SchedulerKeys read_scheduler_keys(const fs::path& folder) {
-  return {.secret_key = read_key(folder / "scheduler.secret", kOthersAny),
-          .allowed = read_allowed(folder / "workers.allowed")};
+  const KeyFolder keys(folder);
+  return {.secret_key = read_key(keys.file("scheduler.secret"), kOthersAny),
+          .allowed = read_allowed(keys.file("workers.allowed"))};
 }
 
 WorkerKeys read_worker_keys(const fs::path& folder) {
-  const std::string secret = read_key(folder / "worker.secret", kOthersAny);
+  const KeyFolder keys(folder);
+  const std::string secret = read_key(keys.file("worker.secret"), kOthersAny);
   return {.secret_key = secret,
           .public_key = public_of(secret),
-          .scheduler_key = read_key(folder / "scheduler.public", kOthersWrite)};
+          .scheduler_key = read_key(keys.file("scheduler.public"), kOthersWrite)};
 }
 
 }  // namespace kerf::runtime

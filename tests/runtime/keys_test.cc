@@ -28,7 +28,7 @@ class Keys : public testing::Test {
     std::ofstream(keys_ / name, std::ios::binary) << text;
   }
   std::string text(const std::string& name) const { return read_file(keys_ / name); }
-  // Whether that side refuses the folder, naming this file and the reason.
+  // Whether that side refuses the folder, naming this file of it (empty: itself) and the reason.
   void expect_refused(bool scheduler, const std::string& file, const std::string& why) {
     const auto error = error_of([&] {
       if (scheduler)
@@ -38,7 +38,7 @@ class Keys : public testing::Test {
     });
     ASSERT_TRUE(error) << file << ": " << why;
     EXPECT_EQ(error->code(), ErrorCode::kUsage);
-    EXPECT_THAT(error->what(), HasSubstr((keys_ / file).string()));
+    EXPECT_THAT(error->what(), HasSubstr(file.empty() ? keys_.string() : (keys_ / file).string()));
     EXPECT_THAT(error->message(), HasSubstr(why));
   }
 
@@ -77,6 +77,7 @@ TEST_F(Keys, OfTwoFoldersDiffer) {
 // Each half of a run needs two of the files.
 TEST_F(Keys, AreReadByTheSideThatHasThem) {
   std::filesystem::create_directory(folder_ / "worker");
+  std::filesystem::permissions(folder_ / "worker", std::filesystem::perms::owner_all);
   for (const char* name : {"worker.secret", "scheduler.public"})
     std::filesystem::rename(keys_ / name, folder_ / "worker" / name);
   EXPECT_EQ(read_scheduler_keys(keys_).allowed.size(), 1U);
@@ -112,10 +113,32 @@ TEST_F(Keys, ThatOthersMayReadOrChangeAreRefused) {
   read_worker_keys(keys_);
 }
 
+// Where others write they put their own files, whatever the modes of those that were there.
+TEST_F(Keys, OfAFolderThatOthersMayChangeAreRefused) {
+  for (const mode_t mode : {0770, 0707, 0720, 0702}) {
+    ::chmod(keys_.c_str(), mode);
+    for (const bool scheduler : {true, false})
+      expect_refused(scheduler, "", kerf::format("{:04o}", mode));
+  }
+  ::chmod(keys_.c_str(), 0755);  // who may look still reads no secret
+  read_scheduler_keys(keys_);
+  read_worker_keys(keys_);
+}
+
+TEST_F(Keys, BehindLinksAreRefused) {
+  std::filesystem::rename(keys_ / "scheduler.public", folder_ / "elsewhere");
+  std::filesystem::create_symlink(folder_ / "elsewhere", keys_ / "scheduler.public");
+  expect_refused(false, "scheduler.public", "symbolic link");
+  std::filesystem::create_directory_symlink(keys_, folder_ / "link");
+  read_scheduler_keys(folder_ / "link");  // the folder that it leads to is looked at
+}
+
 TEST_F(Keys, OfAnotherUserAreRefused) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
   ASSERT_EQ(::chown((keys_ / "workers.allowed").c_str(), 65534, 65534), 0);
   expect_refused(true, "workers.allowed", "another user");
+  ASSERT_EQ(::chown(keys_.c_str(), 65534, 65534), 0);
+  expect_refused(false, "", "another user");
 }
 
 TEST_F(Keys, ThatAreNoneAreRefused) {
