@@ -230,7 +230,8 @@ RunRecord record_of(const Planned& planned, const Outcome& outcome) {
   record.control = {.sent = control.sent,
                     .received = control.received,
                     .resent = control.resent,
-                    .dropped = control.dropped};
+                    .dropped = control.dropped,
+                    .refused = control.refused};
   record.restarts = outcome.driven.loop.restarts;
   record.repeated_tasks = outcome.driven.loop.repeated_tasks;
   record.routes = routes_of(planned, outcome);

@@ -134,6 +134,8 @@ std::string losses_text(const RunRecord& record) {
   line(record.control.resent, "resent", "control message", "that had not arrived in time");
   line(record.control.dropped, "dropped", "control message",
        "that nobody of this run sent, or twice");
+  line(record.control.refused, "refused", "connection",
+       "of strangers, who have no key of this run");
   line(resent, "resent", "message", "between workers that had not arrived in time");
   line(dropped, "dropped", "message", "between workers that nobody of this run sent, or twice");
   line(spans, "lost", "span", "of the trace, which had no room for more");

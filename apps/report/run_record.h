@@ -118,6 +118,7 @@ struct RunRecord {
     int64_t received = 0;
     int64_t resent = 0;
     int64_t dropped = 0;
+    int64_t refused = 0;  // connections of strangers
   };
 
   std::string kind = "train";  // or "evaluate"
@@ -283,6 +284,7 @@ void fields(Fields& f, RunRecord::Control& control) {
   f("received", control.received);
   f("resent", control.resent);
   f("dropped", control.dropped);
+  f.newer("refused", control.refused);
 }
 
 template <class Fields>

@@ -212,6 +212,7 @@ TEST(RunRecord, SaysNothingOfWhatDidNotHappen) {
 TEST(RunRecord, TellsOfWhatWasLostOnTheWay) {
   RunRecord record = sample_run_record();
   record.control.dropped = 2;
+  record.control.refused = 4;
   record.workers.push_back(record.workers[0]);
   EXPECT_THAT(run_text(record, false),
               EndsWith("equal\n"
@@ -220,6 +221,7 @@ TEST(RunRecord, TellsOfWhatWasLostOnTheWay) {
                        "repeated   11 tasks behind that, which no other figure counts\n"
                        "resent     1 control message that had not arrived in time\n"
                        "dropped    2 control messages that nobody of this run sent, or twice\n"
+                       "refused    4 connections of strangers, who have no key of this run\n"
                        "resent     6 messages between workers that had not arrived in time\n"
                        "dropped    4 messages between workers that nobody of this run sent, or "
                        "twice\n"
