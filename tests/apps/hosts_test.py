@@ -106,7 +106,7 @@ class Hosts(KerfTest):
         self.assertIn("over shm", stderr)
 
     def test_strangers_of_the_network_get_nothing(self):
-        """One without keys, and one that listens where a worker listens."""
+        """One that knows the scheduler's public key, and has a key that is not listed."""
         address = "tcp://10.74.0.1:5558"
         scheduler = self.start_at(0, "train", *RUN, "--listen", address, "--keys", self.keys, "--json", "--out", self.folder / "far")
         others = self.folder / "others"
