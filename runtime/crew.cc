@@ -261,10 +261,9 @@ Wiring LiveCrew::wiring_of(size_t self, const LaneTable& send) const {
     wiring.addresses[key] = members[peer].addresses.channels;
     const TransportKind kind = transport_between(wiring.self, key);
     wiring.transports[key] = kind;
-    if (kind != TransportKind::kInproc)
-      check_way({name_of(members[self]), members[self].reach},
-                {name_of(members[peer]), members[peer].reach},
-                address_over(kind, wiring.addresses[key]));
+    check_way({name_of(members[self]), members[self].reach},
+              {name_of(members[peer]), members[peer].reach},
+              address_over(kind, wiring.addresses[key]));
     if (members[peer].reach.host != members[self].reach.host) wiring.elsewhere.push_back(key);
   }
   return wiring;

@@ -9,7 +9,7 @@ namespace kerf::runtime {
 namespace {
 
 // That chance damages a chunk so often is beyond belief: something on the way does.
-constexpr int kDamagedAtMost = 16;
+constexpr int kDamagedAtMost = 32;
 
 }  // namespace
 

@@ -121,12 +121,13 @@ void SendLink::on_state(const Packet& packet) {
   std::ranges::sort(*held, {}, &SlotName::sequence);
   window_.acknowledged(next);
   book_.released_all_but(next, *held);
-  // A peer that asks for copies before it takes those that it asked for gets no more of them; what
-  // they leave to be asked for, the next probe finds out.
-  if (socket_.queue(peer_).taken < copied_until_) return;
+  // Copies that have not begun to leave will come behind all that made the peer ask. One that asks
+  // and takes nothing gets no more of them.
+  const PacketSocket::Queue queue = socket_.queue(peer_);
+  if (copies_begin_ && queue.taken <= *copies_begin_) return;
   const int64_t copies = window_.resend_from(
       next, [&](uint64_t sequence, const Sent& message) { send(sequence, message); });
-  if (copies > 0) copied_until_ = socket_.queue(peer_).given;
+  if (copies > 0) copies_begin_ = queue.given;
   counters_.resent += copies;
   progress_ = Clock::now();
 }

@@ -7,6 +7,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "runtime/channel.h"
@@ -79,7 +80,8 @@ class SendLink final : public SendChannel {
   SlotEvents written_;
   std::deque<Unwritten> outbox_;  // in order of commits
   Clock::time_point progress_{};  // the last message, credit or probe
-  uint64_t copied_until_ = 0;     // of the socket's queue: what was sent again
+  // Where in the socket's queue begins what was sent again last.
+  std::optional<uint64_t> copies_begin_;
   ChannelCounters counters_;
 };
 

@@ -255,14 +255,14 @@ TEST_F(BesiegedFromAfar, GivesUpWhatAlwaysComesDamaged) {
   const auto send_damaged = [&](int times) {
     for (int i = 0; i < times; ++i) intruder_.send({Intruder::bytes_of(head), "0riginal"});
   };
-  send_damaged(15);
+  send_damaged(31);
   intruder_.send({Intruder::bytes_of(head), "original"});
   const auto view = net_.receiver(0, 1).receive(after(10s));
   ASSERT_TRUE(view);
   net_.receiver(0, 1).release(*view);
   head.sequence = 1;
   seal(head, "original");
-  send_damaged(16);
+  send_damaged(32);
   const auto error = tests::error_of([&] { (void)net_.receiver(0, 1).receive(after(10s)); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), ErrorCode::kUnavailable);

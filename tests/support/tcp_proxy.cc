@@ -150,12 +150,14 @@ void TcpProxy::harm(std::vector<char>& bytes) {
   const int64_t every = damage_every_;
   if (every == 0) return;
   const auto size = static_cast<int64_t>(bytes.size());
-  for (int64_t at = every - 1 - passed_ % every; at < size; at += every) {
-    char& byte = bytes[static_cast<size_t>(at)];
+  const auto distance = [&] { return every / 2 + static_cast<int64_t>(random_() % every); };
+  if (harm_in_ < 0) harm_in_ = distance();
+  for (; harm_in_ < size; harm_in_ += distance()) {
+    char& byte = bytes[static_cast<size_t>(harm_in_)];
     byte = static_cast<char>(byte ^ (1 << (damaged_ % 8)));
     ++damaged_;
   }
-  passed_ += size;
+  harm_in_ -= size;
 }
 
 }  // namespace kerf::tests

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -34,7 +35,8 @@ class TcpProxy {
     swallowing_ = true;
   }
   int64_t swallowed() const { return swallowed_; }  // bytes, since the last swallow()
-  // From now on a bit of every so many bytes towards the target is flipped; 0: of none.
+  // From now on a bit of about every so many bytes towards the target is flipped, at random
+  // distances: what is sent again is not always damaged at one place. 0: of none.
   void damage(int64_t every) { damage_every_ = every; }
   int64_t damaged() const { return damaged_; }  // bits
   // From now on every so many milliseconds a little passes; 0: at once.
@@ -60,7 +62,8 @@ class TcpProxy {
   std::atomic<int64_t> damaged_{0};
   std::atomic<int> pause_ms_{0};
   std::atomic<bool> is_half_closing_{false};
-  int64_t passed_ = 0;  // bytes, while some are damaged; of the thread
+  std::minstd_rand random_;
+  int64_t harm_in_ = -1;  // bytes until the next is damaged; negative: not known yet
   runtime::EventFd event_;
   std::jthread thread_;
 };
