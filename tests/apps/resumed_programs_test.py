@@ -2,31 +2,18 @@
 the same model, and tells the same history from there on."""
 
 import json
-import random
 import unittest
 
 from kerf_command import KerfTest, run
+from small_programs import factorisation, lasso, topics, write_small_data
 
 
 class Resumed(KerfTest):
     def setUp(self):
         super().setUp()
-        chance = random.Random(7)
-        rows, columns = 60, 40
-        x = [[chance.gauss(0, 1) if chance.random() < 0.3 else 0 for _ in range(columns)] for _ in range(rows)]
-        y = [3 * row[1] - 2 * row[7] + row[30] + chance.gauss(0, 0.5) for row in x]
-        (self.folder / "x.csv").write_text("".join(",".join(map(repr, row)) + "\n" for row in x))
-        (self.folder / "y.csv").write_text("".join(f"{value!r}\n" for value in y))
-        (self.folder / "x.libsvm").write_text("".join(
-            f"{1 if label > 0 else -1} " + " ".join(f"{j + 1}:{value!r}" for j, value in enumerate(row) if value) + "\n"
-            for label, row in zip(y, x, strict=True)))
-        places = [(u, i) for u in range(1, 31) for i in range(1, 21) if chance.random() < 0.5]
-        (self.folder / "r.mtx").write_text(f"%%MatrixMarket matrix coordinate real general\n30 20 {len(places)}\n"
-                                           + "".join(f"{u} {i} {chance.gauss(3, 1)!r}\n" for u, i in places))
-        (self.folder / "corpus.txt").write_text("".join(
-            " ".join(f"{word}:{chance.randrange(1, 4)}" for word in sorted(chance.sample(range(30), 12))) + "\n" for _ in range(40)))
-        self.factorisation = ("mf", "--ratings", self.folder / "r.mtx", "--test", self.folder / "r.mtx", "--rank", 3, "--iterations", 9, "--tol", 0)
-        self.topics = ("lda", "--corpus", self.folder / "corpus.txt", "--topics", 5, "--iterations", 9)
+        write_small_data(self.folder)
+        self.factorisation = factorisation(self.folder, 9)
+        self.topics = topics(self.folder, 9)
 
     def told(self, *arguments):
         answer = run(*arguments, "--json")
@@ -62,8 +49,7 @@ class Resumed(KerfTest):
             for workers in (1, 3):
                 with self.subTest(schedule=schedule, workers=workers):
                     more = () if schedule == "sweeps" else ("--set-size", 3, "--depth", 2)
-                    self.goes_on("lasso", "--x", self.folder / "x.csv", "--y", self.folder / "y.csv", "--lambda", 1, "--tol", 1e-9, "--workers", workers,
-                                 "--schedule", schedule, *more, out=f"{schedule}{workers}.mtx")
+                    self.goes_on(*lasso(self.folder, "--tol", 1e-9), "--workers", workers, "--schedule", schedule, *more, out=f"{schedule}{workers}.mtx")
 
     def test_classifiers(self):
         for program, *more in (("logistic",), ("svm", "--sweeps", 2), ("svm", "--loss", "squared-hinge")):

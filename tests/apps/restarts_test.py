@@ -1,0 +1,238 @@
+"""What the death of a worker costs: time, and nothing else (docs/adr/0065-restarts.md). Statements by number:
+
+    R1  a worker dies before or after any of its messages: the run ends with the losses and weights of one that nobody disturbed
+    R2  a death is told within a second, and within five the step is done again
+    R3  who was stopped, and taken for dead, does not come back
+    R4  who is slow is not taken for dead
+    R7  nothing is applied twice, and nothing is lost
+
+Workers die of tests/support/die_at.cc. With `full` R1 is of every message over every transport; without, of some.
+"""
+
+import collections
+import concurrent.futures
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import sys
+import threading
+import time
+import unittest
+
+from kerf_command import SLOW, KerfTest, run, workers_of
+from small_programs import factorisation, lasso, topics, write_small_data
+
+SAMPLE = 60
+TRANSPORTS = ("shm", "ipc", "tcp")
+STEPS = ("train", "mlp", "--sizes", "784-12-11-10", "--data", "synthetic:32x784x10", "--batch", 8, "--micro-batches", 2, "--optimizer", "sgd", "--momentum", 0.9,
+         "--workers", 3, "--cut", "layer", "--steps", 4, "--no-test", "--save-every", 2)
+LONGER = ("train", "lenet5", "--data", "synthetic:2048x784x10", "--workers", 3, "--no-test")
+# Of docs/protocol.md.
+REGISTER, READY, RESULTS, BYE = (("control", kind) for kind in (1, 6, 8, 12))
+DATA = ("data", 3)
+
+Message = collections.namedtuple("Message", "ns pid worker plane kind n")
+
+
+def kind_of(message):
+    return message.plane, message.kind
+
+
+class DyingTest(KerfTest):
+    def dying(self, name, at=""):
+        """The environment of a run of which a worker dies there, and the file of its messages."""
+        messages = self.folder / f"{name}.messages"
+        more = {"LD_PRELOAD": os.environ["KERF_DIE_LIBRARY"], "KERF_DIE_AT": at, "KERF_DIE_ONCE": str(self.folder / f"{name}.died"), "KERF_MESSAGES": str(messages)}
+        return {**os.environ, "OMP_NUM_THREADS": "1", **more}, messages
+
+    def messages(self, file):
+        lines = [line.split() for line in pathlib.Path(file).read_text().splitlines()]
+        return [Message(int(ns), int(pid), int(worker), plane, int(kind), int(n)) for ns, pid, worker, plane, kind, n in lines]
+
+    def outcome(self, name):
+        record = json.loads((self.folder / name / "run.json").read_text())
+        same = {each: record[each] for each in ("losses", "gradient_norms", "evaluations", "routes", "predicted", "counted")}
+        return (self.folder / name / "weights.safetensors").read_bytes(), same, record
+
+    def expect_same(self, name, whole):
+        weights, told, record = self.outcome(name)
+        self.assertEqual(weights, whole[0])
+        self.assertEqual(told, whole[1])
+        self.assertTrue(record["equal"])
+        return record
+
+
+class R1(DyingTest):
+    def places(self, transport):
+        """Where a worker of this run may die: each of its messages in a run that nobody disturbs."""
+        environment, file = self.dying(transport)
+        answer = run(*STEPS, "--transport", transport, "--out", self.folder / transport, env=environment)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        messages = self.messages(file)
+        for kind in (REGISTER, READY, RESULTS, BYE, DATA):
+            self.assertEqual({each.worker for each in messages if kind_of(each) == kind}, {0, 1, 2}, kind)
+        return [(transport, f"{each.worker} {each.plane} {each.kind} {each.n} {when}") for each in messages for when in ("before", "after")]
+
+    def disturb(self, place, whole):
+        """Returns how often all workers began again, and who died; or what was wrong."""
+        transport, at = place
+        name = f"{transport} {at}"
+        environment, file = self.dying(name, at)
+        try:
+            answer = run(*STEPS, "--transport", transport, "--out", self.folder / name, env=environment)
+            messages = self.messages(file)
+            death = next((i for i, each in enumerate(messages) if each.plane == "died"), None)
+            # While the crew is assembled, a loss ends the run.
+            begun = any(each.plane == "data" or kind_of(each) == READY for each in messages[:death])
+            if answer.returncode == 1 and death is not None and not begun:
+                self.assertIn("was lost: signal 9", answer.stderr)
+                return 0, True
+            self.assertEqual(answer.returncode, 0, answer.stderr)
+            restarts = self.expect_same(name, whole)["restarts"]
+            self.assertEqual(answer.stderr.count("all workers begin again"), restarts)
+            self.assertLessEqual(restarts, 0 if death is None else 1)
+            return restarts, death is not None
+        except Exception as wrong:
+            return f"{name}: {wrong}"
+        finally:
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+
+    def test_killed_at_any_message(self):
+        places = [place for transport in TRANSPORTS for place in self.places(transport)]
+        whole = self.outcome("shm")
+        for transport in TRANSPORTS[1:]:
+            self.expect_same(transport, whole)
+        if "full" not in sys.argv:
+            places = random.Random(int(os.environ.get("KERF_SEED", "1"))).sample(places, SAMPLE)
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            told = [*pool.map(lambda place: self.disturb(place, whole), places)]
+        wrong = [each for each in told if isinstance(each, str)]
+        self.assertFalse(wrong, f"{len(wrong)} of {len(told)} places:\n" + "\n".join(wrong))
+        # Messages that depend on time may not come again, and behind the last result nobody is needed.
+        self.assertGreater(sum(died for _, died in told), 0.9 * len(told))
+        self.assertGreater(sum(restarts for restarts, _ in told), 0.7 * len(told))
+
+
+class R2(DyingTest):
+    def test_a_death_is_told_within_a_second_and_the_step_repeated_within_five(self):
+        for transport in TRANSPORTS:
+            with self.subTest(transport=transport):
+                environment, file = self.dying(transport, "1 data 3 40 before")
+                process = self.start(*LONGER, "--steps", 6, "--transport", transport, "--out", self.folder / transport, env=environment)
+                told = next((time.monotonic_ns() for line in process.stderr if " was lost: signal 9" in line), None)
+                process.communicate(timeout=60 * SLOW)
+                self.assertEqual(process.returncode, 0)
+                messages = self.messages(file)
+                death = next(i for i, each in enumerate(messages) if each.plane == "died")
+                before = {each.pid for each in messages[:death]}
+                again = next(each for each in messages[death:] if kind_of(each) == DATA and each.pid not in before)
+                self.assertLess((told - messages[death].ns) * 1e-9, 1 * SLOW)
+                self.assertLess((again.ns - messages[death].ns) * 1e-9, 5 * SLOW)
+
+
+class Disturbed(DyingTest):
+    def disturbed(self, disturb, *more):
+        """The run's record, of which `disturb` had the process and its workers when the first epoch was over."""
+        self.train(*LONGER[1:], *more, out="whole")
+        process = self.start(*LONGER, *more, "--out", self.folder / "disturbed")
+        said = []
+        while "epoch 1/" not in (said or [""])[-1]:
+            said.append(process.stderr.readline())
+            self.assertTrue(said[-1], "".join(said))
+        disturb(process, workers_of(process.pid))
+        _, errors = process.communicate(timeout=120 * SLOW)
+        self.assertEqual(process.returncode, 0, errors)
+        return self.expect_same("disturbed", self.outcome("whole"))
+
+
+class R3(Disturbed):
+    def test_a_stopped_worker_is_fenced(self):
+        def stop(process, workers):
+            os.kill(workers[1], signal.SIGSTOP)
+            time.sleep(5 * SLOW)
+            self.assertIsNone(process.poll())
+            with self.assertRaises(ProcessLookupError):
+                os.kill(workers[1], signal.SIGCONT)
+
+        self.assertEqual(self.disturbed(stop, "--epochs", 12)["restarts"], 1)
+
+
+class R4(Disturbed):
+    def test_a_worker_that_gets_half_of_the_time_is_left_alone(self):
+        turns = []
+
+        def slow_down(process, workers):
+            def take_turns():
+                while process.poll() is None:
+                    for turn in (signal.SIGSTOP, signal.SIGCONT):
+                        try:
+                            os.kill(workers[1], turn)
+                            turns.append(turn)
+                        except ProcessLookupError:
+                            return
+                        time.sleep(0.05)
+
+            threading.Thread(target=take_turns, daemon=True).start()
+
+        self.assertEqual(self.disturbed(slow_down, "--epochs", 12)["restarts"], 0)
+        self.assertGreater(len(turns), 10)
+
+
+class R7(DyingTest):
+    def test_what_was_done_again_is_counted_once_and_told(self):
+        run(*STEPS, "--out", self.folder / "whole")
+        whole = self.outcome("whole")
+        self.assertEqual((whole[2]["restarts"], whole[2]["repeated_tasks"]), (0, 0))
+        # Behind the second save nothing of before it is done again: of three workers' steps 2 and 3 those that had been answered.
+        environment, _ = self.dying("disturbed", "2 data 3 9 after")
+        answer = run(*STEPS, "--out", self.folder / "disturbed", env=environment)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        record = self.expect_same("disturbed", whole)
+        self.assertIn("all workers begin again before round", answer.stderr)
+        self.assertEqual(record["restarts"], 1)
+        self.assertLessEqual(record["repeated_tasks"], 3 * 2)
+
+    def model(self, out):
+        return [file.read_bytes() for file in sorted(out.iterdir())] if out.is_dir() else [out.read_bytes()]
+
+    def test_programs_whose_state_adds_up(self):
+        write_small_data(self.folder)
+        programs = {"lasso.mtx": lasso(self.folder, "--tol", 1e-9, "--schedule", "priority", "--set-size", 3), "sgd": factorisation(self.folder, 30),
+                    "ccd": factorisation(self.folder, 10, "--algorithm", "ccd"), "lda": topics(self.folder, 20)}
+        for name, program in programs.items():
+            for snapshots in ((), ("--snapshot-rounds", 3)):
+                with self.subTest(program=name, snapshots=snapshots):
+                    self.program_of_the_dying(f"{len(snapshots)} {name}", [*program, "--workers", 3, *snapshots])
+
+    def program_of_the_dying(self, name, arguments):
+        """Its second worker dies about two thirds into it: the model is the one of an undisturbed run."""
+        snapshots = "--snapshot-rounds" in arguments
+
+        def model(kind, at):
+            out = self.folder / f"{kind} {name}"
+            environment, file = self.dying(out.name, at)
+            kept = ("--snapshot", self.folder / f"kept {out.name}") if snapshots else ()
+            answer = run(*arguments, *kept, "--out", out, env=environment)
+            self.assertEqual(answer.returncode, 0, answer.stderr)
+            files = sorted(out.iterdir()) if out.is_dir() else [out]
+            begun = [int(each) for each in re.findall(r"all workers begin again before round (\d+)", answer.stderr)]
+            return [each.read_bytes() for each in files], begun, self.messages(file)
+
+        whole, begun, messages = model("whole", "")
+        self.assertEqual(begun, [])
+        results = sum(kind_of(each) == RESULTS and each.worker == 1 for each in messages)
+        for when in ("before", "after"):
+            disturbed, begun, _ = model(when, f"1 control 8 {results * 2 // 3} {when}")
+            self.assertEqual(disturbed, whole)
+            self.assertEqual(len(begun), 1)
+            if snapshots:
+                self.assertGreater(begun[0], 0)
+                self.assertEqual(begun[0] % 3, 0)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[each for each in sys.argv if each != "full"], defaultTest="R1.test_killed_at_any_message" if "full" in sys.argv else None)
