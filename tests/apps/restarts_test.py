@@ -101,6 +101,20 @@ class R1(DyingTest):
         finally:
             shutil.rmtree(self.folder / name, ignore_errors=True)
 
+    def dies_at(self, at, *more):
+        environment, file = self.dying(at, at)
+        answer = run(*STEPS, *more, "--out", self.folder / at, env=environment)
+        self.assertIn("died", [each.plane for each in self.messages(file)])
+        return answer
+
+    def test_killed_while_workers_are_wired(self):
+        run(*STEPS, "--out", self.folder / "whole")
+        for at in ("1 control 6 0 before", "1 data 1 0 before", "2 data 2 1 after"):
+            with self.subTest(at=at):
+                answer = self.dies_at(at)
+                self.assertEqual(answer.returncode, 0, answer.stderr)
+                self.assertEqual(self.expect_same(at, self.outcome("whole"))["restarts"], 1)
+
     def test_killed_at_any_message(self):
         places = [place for transport in TRANSPORTS for place in self.places(transport)]
         whole = self.outcome("shm")
