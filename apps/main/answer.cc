@@ -27,4 +27,6 @@ void tell_notes(const std::vector<std::string>& notes) {
     fmt::print(stderr, "{}: note: {}\n", runtime::program_name(), printable(note));
 }
 
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
 }  // namespace kerf::apps

@@ -19,5 +19,7 @@ void answer(bool json, const std::function<Json()>& for_programs,
 
 // "kerf: note: ..." a line, with the name of the executable.
 void tell_notes(const std::vector<std::string>& notes);
+// What is told of a text whose further lines would be too much.
+std::string first_line(const std::string& text);
 
 }  // namespace kerf::apps

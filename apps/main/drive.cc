@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <string>
 
+#include "apps/main/answer.h"
 #include "apps/report/terminal.h"
 #include "runtime/error.h"
 
@@ -31,10 +32,21 @@ schedmp::RestartOptions restarts(const CrewFlags& flags, const CrewNeeds& needs,
   options.lost = [&progress](const Error& loss, int64_t round) {
     progress.abandon();
     // The lines behind the first tell what the others did.
-    const std::string what = loss.message().substr(0, loss.message().find('\n'));
-    fmt::print(stderr, "{}\nall workers begin again before round {}\n", printable(what), round);
+    fmt::print(stderr, "{}\nall workers begin again before round {}\n",
+               printable(first_line(loss.message())), round);
   };
   return options;
+}
+
+// Every result is in: who is lost while the workers leave takes nothing along but what it had yet
+// to tell of its channels.
+void let_leave(runtime::Crew& crew, const CrewFlags& flags) {
+  try {
+    crew.stop();
+  } catch (const Error& error) {
+    if (flags.no_restart || error.code() != ErrorCode::kLost) throw;
+    tell_notes({format("{}; every result was in before", first_line(error.message()))});
+  }
 }
 
 }  // namespace
@@ -54,7 +66,7 @@ Driven drive(schedmp::EncodedProgram& program, const CrewFlags& flags, const Cre
   }
   progress.finish();
   driven.control = crew->counters();
-  crew->stop();
+  let_leave(*crew, flags);
   driven.crew = crew->workers();  // with what they say when they leave
   return driven;
 }

@@ -11,6 +11,7 @@
 #include <iostream>
 #include <new>
 
+#include "apps/main/answer.h"
 #include "apps/main/flag_values.h"
 #include "apps/report/terminal.h"
 #include "runtime/error.h"
@@ -41,9 +42,6 @@ int finish(int code) {
                          errno == 0 ? "" : std::strerror(errno)),
                   1);
 }
-
-// CLI11 may add lines of advice; an error is one line.
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 std::vector<std::string> command_names(const CLI::App& app) {
   std::vector<std::string> names;
@@ -82,6 +80,7 @@ int parse_and_run(int argc, char** argv, const Executable& executable) {
   } catch (const CLI::Success& help) {
     return finish(app.exit(help));
   } catch (const CLI::ParseError& error) {
+    // CLI11 may add lines of advice; an error is one line.
     return complain(first_line(error.what()), usage_code());
   }
   return finish(chosen.run());

@@ -115,6 +115,16 @@ class R1(DyingTest):
                 self.assertEqual(answer.returncode, 0, answer.stderr)
                 self.assertEqual(self.expect_same(at, self.outcome("whole"))["restarts"], 1)
 
+    def test_killed_while_workers_leave(self):
+        run(*STEPS, "--out", self.folder / "whole")
+        answer = self.dies_at("0 control 12 0 before")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        self.assertRegex(answer.stderr, "note: worker 0 .* was lost: signal 9 .* every result was in before")
+        self.assertEqual(self.expect_same("0 control 12 0 before", self.outcome("whole"))["restarts"], 0)
+        answer = self.dies_at("1 control 12 0 before", "--no-restart")
+        self.assertEqual(answer.returncode, 1)
+        self.assertRegex(answer.stderr, "error: worker 1 .* was lost: signal 9")
+
     def test_killed_at_any_message(self):
         places = [place for transport in TRANSPORTS for place in self.places(transport)]
         whole = self.outcome("shm")
