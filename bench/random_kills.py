@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+"""Runs whose processes are killed at random moments: what of them is lost, and how long the others take to go on.
+
+    bench/random_kills.py [--kills 2000] [--seed 1] [--at-once 2] [--build build/release]
+
+A run is one of the commands below. One to three of its processes are killed, workers and now and then the scheduler. Behind the death of a worker the run goes on by itself;
+behind that of the scheduler it is started again, with --resume where it has left a checkpoint. It is lost unless it ends with exit code 0 and, byte for byte, with what an
+undisturbed run left. While the crew is assembled, a loss ends a run: it is counted, and started again. Recovery is from a death until a new worker sends its first tensor
+or result, of a scheduler's its own start included (told by kerf_die_at, of the tests). Needs a build with tests.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SCHEDULER = "scheduler"  # among those that may be killed
+IMAGES = ("--data", "synthetic:1024x784x10", "--batch", 64, "--no-test", "--epochs")
+TRAININGS = {
+    "layer": ("lenet5", *IMAGES, 24, "--workers", 3),
+    "layer, zb-h1": ("lenet5", *IMAGES, 24, "--workers", 3, "--schedule", "zb-h1"),
+    "layer, interleaved": ("mlp", "--sizes", "784-256-128-10", *IMAGES, 36, "--workers", 2, "--schedule", "interleaved", "--stages-per-worker", 2),
+    "layer, pipedream": ("mlp", "--sizes", "784-256-128-10", *IMAGES, 24, "--workers", 3, "--schedule", "pipedream"),
+    "batch": ("lenet5", *IMAGES, 20, "--workers", 2, "--cut", "batch"),
+    "feature": ("mlp", "--sizes", "784-256-128-10", *IMAGES, 32, "--workers", 2, "--cut", "feature", "--optimizer", "adam"),
+    "hybrid": ("mlp", "--sizes", "784-256-128-10", *IMAGES, 24, "--workers", 4, "--cut", "hybrid"),
+    "free": ("mlp", "--sizes", "784-256-128-10", *IMAGES, 28, "--workers", 2, "--cut", "free", "--pattern", "block-cyclic:8"),
+}
+
+
+def programs(small, data):
+    return {
+        "lasso": (*small.lasso(data, "--tol", 0, "--max-passes", 100_000), "--workers", 3),
+        "lasso, priority": (*small.lasso(data, "--tol", 0, "--max-passes", 1_000, "--schedule", "priority", "--set-size", 3), "--workers", 3),
+        "mf, sgd": (*small.factorisation(data, 3_000), "--workers", 3),
+        "mf, ccd": (*small.factorisation(data, 15_000, "--algorithm", "ccd"), "--workers", 3),
+        "lda": (*small.topics(data, 3_000), "--workers", 3),
+    }
+
+
+class Case:
+    """A command, with what its undisturbed run left and how long that took."""
+
+    def __init__(self, name, arguments, trains):
+        self.name, self.arguments, self.trains = name, arguments, trains
+
+    def command(self, folder, resume):
+        if self.trains:
+            kept = ["--save-every", 50, "--out", folder / "out"]
+            return ["train", *self.arguments, *kept, *(["--resume", folder / "out"] if resume else [])]
+        out = folder / ("out.mtx" if self.name.startswith("lasso") else "out")
+        kept = ["--snapshot", folder / "kept", "--snapshot-rounds", 100, "--out", out]
+        return [*self.arguments, *kept, *(["--resume", folder / "kept"] if resume else [])]
+
+    def left(self, folder):
+        if self.trains:
+            record = json.loads((folder / "out/run.json").read_text())
+            return (folder / "out/weights.safetensors").read_bytes(), [record[each] for each in ("losses", "gradient_norms", "equal")]
+        out = next(folder.glob("out*"))
+        return [each.read_bytes() for each in (sorted(out.iterdir()) if out.is_dir() else [out])]
+
+
+class Kills:
+    def __init__(self, build):
+        sys.path.insert(0, str(ROOT / "tests/apps"))
+        os.environ["KERF"] = str(build / "bin/kerf")
+        import kerf_command
+        import small_programs
+        self.kerf, self.small = kerf_command, small_programs
+        self.library = next(build.glob("tests/apps/libkerf_die_at.so"))
+
+    def start(self, case, folder, resume):
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "LD_PRELOAD": str(self.library), "KERF_MESSAGES": str(folder / "messages")}
+        return subprocess.Popen([self.kerf.KERF, *map(str, case.command(folder, resume))], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                stderr=(folder / "stderr").open("a"), start_new_session=True, env=environment)
+
+    def messages(self, folder):
+        """(nanoseconds, pid, plane, kind) of what workers have sent."""
+        if not (folder / "messages").exists():
+            return []
+        lines = (line.split() for line in (folder / "messages").read_text().splitlines())
+        return [(int(ns), int(pid), plane, int(kind)) for ns, pid, _, plane, kind, _ in lines]
+
+    def is_at_work(self, folder, since):
+        """Whether a worker has been told to start."""
+        return any(ns > since and (plane == "data" or kind == 6) for ns, _, plane, kind in self.messages(folder))
+
+    def undisturbed(self, case, folder):
+        folder.mkdir()
+        begin = time.monotonic()
+        process = self.start(case, folder, False)
+        if process.wait(timeout=300) != 0:
+            sys.exit(f"{case.name}, undisturbed: {(folder / 'stderr').read_text()}")
+        return time.monotonic() - begin, case.left(folder)
+
+    def kill_one(self, process, chance):
+        """Who was killed, and when; empty, if nobody was there."""
+        workers = self.kerf.workers_of(process.pid)
+        victim = SCHEDULER if chance.random() < 0.2 else chance.choice(workers or [SCHEDULER])
+        at = time.monotonic_ns()
+        if process.poll() is not None:
+            return None
+        try:
+            os.kill(process.pid if victim == SCHEDULER else victim, signal.SIGKILL)
+        except ProcessLookupError:
+            return None
+        return victim, at
+
+    def run(self, case, folder, moments, chance):
+        """Kills at these moments, and returns the kills, how often the crew was being assembled, and the exit code."""
+        begin, began = time.monotonic(), time.monotonic_ns()
+        process, kills, assembling, waiting = self.start(case, folder, False), [], 0, collections.deque(moments)
+        while True:
+            while waiting and time.monotonic() - begin >= waiting[0]:
+                waiting.popleft()
+                killed = self.kill_one(process, chance)
+                if killed:
+                    kills.append(killed)
+            code = process.poll()
+            if code == 0 or time.monotonic() - begin > 300:
+                break
+            if code is not None:
+                while self.kerf.processes_of(process.pid):
+                    time.sleep(0.02)
+                if code == 1 and kills and kills[-1][1] > began and not self.is_at_work(folder, began):
+                    assembling += 1
+                elif code != -signal.SIGKILL:
+                    break
+                began = time.monotonic_ns()
+                process = self.start(case, folder, any(folder.glob("*/**/manifest.json")))
+            time.sleep(0.005)
+        if code is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        return kills, assembling, process.wait()
+
+    def recoveries(self, folder, kills):
+        """Of each kill that a worker took the place of: who was killed, and the seconds until a new one sent what it computed."""
+        messages = self.messages(folder)
+        first = {}
+        for ns, pid, plane, kind in messages:
+            if (plane, kind) in (("data", 3), ("control", 8)):
+                first.setdefault(pid, ns)
+        born = {}
+        for ns, pid, *_ in messages:
+            born.setdefault(pid, ns)
+        found = []
+        for i, (victim, at) in enumerate(kills):
+            later = [first[pid] for pid in first if born[pid] > at]
+            if later and (i + 1 == len(kills) or min(later) < kills[i + 1][1]):
+                found.append((SCHEDULER if victim == SCHEDULER else "worker", (min(later) - at) * 1e-9))
+        return found
+
+
+def figures(seconds):
+    return f"{statistics.median(seconds):6.2f} {max(seconds):6.2f}" if seconds else f"{'':13}"
+
+
+def main():
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags.add_argument("--kills", type=int, default=2000)
+    flags.add_argument("--seed", type=int, default=1)
+    flags.add_argument("--at-once", type=int, default=2, help="runs beside each other")
+    flags.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
+    asked = flags.parse_args()
+    chance = random.Random(asked.seed)
+    kills = Kills(asked.build)
+    rows = collections.defaultdict(lambda: collections.defaultdict(list))
+    with tempfile.TemporaryDirectory(prefix="kerf-kills-") as scratch:
+        top = pathlib.Path(scratch)
+        kills.small.write_small_data(top)
+        cases = [Case(name, arguments, True) for name, arguments in TRAININGS.items()]
+        cases += [Case(name, arguments, False) for name, arguments in programs(kills.small, top).items()]
+        whole = {case.name: kills.undisturbed(case, top / f"whole {case.name}") for case in cases}
+        for name, (seconds, _) in whole.items():
+            print(f"{name:<20} {seconds:5.1f} s undisturbed", flush=True)
+
+        def disturbed(number, seed):
+            own = random.Random(seed)
+            case = own.choice(cases)
+            seconds, left = whole[case.name]
+            folder = top / str(number)
+            folder.mkdir()
+            moments = sorted(own.uniform(0.02, seconds) for _ in range(own.randint(1, 3)))
+            killed, assembling, code = kills.run(case, folder, moments, own)
+            same = code == 0 and case.left(folder) == left
+            if not same:
+                print(f"LOST {case.name}, seed {seed}: exit code {code}, {killed}\n{(folder / 'stderr').read_text()[-2000:]}", flush=True)
+            times = kills.recoveries(folder, killed)
+            shutil.rmtree(folder)
+            return case.name, killed, assembling, same, times
+
+        def take(answer):
+            name, killed, assembling, same, times = answer
+            row = rows[name]
+            row["runs"].append(1)
+            row["lost"].append(0 if same else 1)
+            row["assembling"].append(assembling)
+            row["kills"].append(len(killed))
+            row["schedulers"].append(sum(victim == SCHEDULER for victim, _ in killed))
+            for who, seconds in times:
+                row[who].append(seconds)
+            return len(killed)
+
+        done = number = 0
+        with concurrent.futures.ThreadPoolExecutor(asked.at_once) as pool:
+            while done < asked.kills:
+                batch = [(number + i, chance.getrandbits(32)) for i in range(4 * asked.at_once)]
+                number += len(batch)
+                done += sum(map(take, pool.map(lambda each: disturbed(*each), batch)))
+    columns = ("runs", "kills", "schedulers", "assembling", "lost")
+    print(f"\n{'':<20} " + " ".join(f"{each:>10}" for each in columns) + "   recovery of a worker, of a scheduler: seconds, median and worst")
+    rows["all"] = {each: [value for row in rows.values() for value in row[each]] for each in (*columns, "worker", SCHEDULER)}
+    for name, row in rows.items():
+        print(f"{name:<20} " + " ".join(f"{sum(row[each]):10}" for each in columns) + f"   {figures(row['worker'])}   {figures(row[SCHEDULER])}")
+    sys.exit(1 if sum(rows["all"]["lost"]) else 0)
+
+
+main()
