@@ -60,7 +60,7 @@ class DyingTest(KerfTest):
 
     def expect_same(self, name, whole):
         weights, told, record = self.outcome(name)
-        self.assertEqual(weights, whole[0])
+        self.assertTrue(weights == whole[0], "weights differ")
         self.assertEqual(told, whole[1])
         self.assertTrue(record["equal"])
         return record
@@ -250,7 +250,7 @@ class R7(DyingTest):
         results = sum(kind_of(each) == RESULTS and each.worker == 1 for each in messages)
         for when in ("before", "after"):
             disturbed, begun, _ = model(when, f"1 control 8 {results * 2 // 3} {when}")
-            self.assertEqual(disturbed, whole)
+            self.assertTrue(disturbed == whole, "the models differ")
             self.assertEqual(len(begun), 1)
             if snapshots:
                 self.assertGreater(begun[0], 0)
