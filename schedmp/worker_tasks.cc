@@ -15,6 +15,7 @@ namespace {
 constexpr size_t kMostKept = size_t{256} << 20;  // bytes of tasks and results, of all workers
 constexpr int kCommitShare = 100;                // of the time, one part goes into commits
 constexpr int kLossesInARound = 3;
+constexpr int kRestartsInARow = 3;       // that fail
 constexpr int64_t kMostLater = 100'000;  // times as long until the next commit
 
 // Gives back the memory of files that are not gone on from.
@@ -179,9 +180,11 @@ void WorkerTasks::throw_with_place(const Error& error) const {
 }
 
 void WorkerTasks::recover(const Error& loss) {
-  for (Error why = loss;;) {
-    if (!repeats_ || !crew_.can_restart()) throw_with_place(why);
-    expect_another_end(why);
+  Error why = loss;
+  for (int failed = 0;; ++failed) {
+    if (!repeats_ || !crew_.can_restart() || failed == kRestartsInARow) throw_with_place(why);
+    // Who dies before it has its tasks does not die of them.
+    if (failed == 0) expect_another_end(why);
     if (options_.lost) options_.lost(why, stood_);
     ++restarts_;
     try {

@@ -456,6 +456,37 @@ TEST(Restarts, WhatDiesOfTheSameTaskThreeTimesEndsTheRunWithTheFirstCause) {
   EXPECT_THAT(begun_before.size(), AllOf(testing::Ge(2u), testing::Le(4u)));
 }
 
+// Kills a worker of each crew that begins again, before it has registered.
+LoopOptions killing_replacements(const runtime::Crew& crew, int times) {
+  LoopOptions options = restarting();
+  options.restarts.waiting = [&crew, times](int here, const std::string&) mutable {
+    if (here == 0 && times-- > 0) kill_worker(crew, 1);
+  };
+  return options;
+}
+
+TEST(Restarts, WhoDiesBeforeItHasItsTasksDoesNotDieOfThem) {
+  const RingOptions options{.workers = 2};
+  const auto crew = crew_of(options.workers, TransportKind::kIpc);
+  Ring program(options, [&](int64_t round) {
+    if (round == 20) kill_worker(*crew, 0);
+  });
+  const LoopReport report = run(program, *crew, killing_replacements(*crew, 2));
+  crew->stop();
+  EXPECT_EQ(program.place(), undisturbed(options));
+  EXPECT_EQ(report.restarts, 3);
+}
+
+TEST(Restarts, ThreeThatFailInARowEndTheRun) {
+  const auto crew = crew_of(2, TransportKind::kIpc);
+  Ring program({.workers = 2}, [&](int64_t round) {
+    if (round == 20) kill_worker(*crew, 0);
+  });
+  const auto error = tests::error_of([&] { run(program, *crew, killing_replacements(*crew, 9)); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kLost);
+}
+
 TEST(Restarts, AResultThatDiffersWhenItIsRepeatedEndsTheRun) {
   const RingOptions options{.workers = 2, .keeps_state = false};
   const auto crew = crew_of(options.workers, TransportKind::kIpc);
