@@ -68,7 +68,8 @@ class Case:
             record = json.loads((folder / "out/run.json").read_text())
             return (folder / "out/weights.safetensors").read_bytes(), [record[each] for each in ("losses", "gradient_norms", "equal")]
         out = next(folder.glob("out*"))
-        return [each.read_bytes() for each in (sorted(out.iterdir()) if out.is_dir() else [out])]
+        files = [out] if out.is_file() else sorted(each for each in out.iterdir() if not each.name.startswith("."))  # what a killed scheduler was writing
+        return [each.read_bytes() for each in files]
 
 
 class Kills:
@@ -162,6 +163,44 @@ class Kills:
         return found
 
 
+    def disturbed(self, cases, whole, folder, seed):
+        """One run, whatever it is by this seed: its name, the kills, losses while it was assembled, whether it was not lost, the recoveries."""
+        chance = random.Random(seed)
+        case = chance.choice(cases)
+        seconds, left = whole[case.name]
+        folder.mkdir()
+        moments = sorted(chance.uniform(0.02, seconds) for _ in range(chance.randint(1, 3)))
+        killed, assembling, code = self.run(case, folder, moments, chance)
+        same = code == 0 and case.left(folder) == left
+        if not same:
+            print(f"LOST {case.name}, seed {seed}: exit code {code}, {killed}\n{(folder / 'stderr').read_text()[-2000:]}", flush=True)
+        times = self.recoveries(folder, killed)
+        shutil.rmtree(folder)
+        return case.name, killed, assembling, same, times
+
+
+class Table:
+    COLUMNS = ("runs", "kills", "schedulers", "assembling", "lost")
+
+    def __init__(self):
+        self.rows = collections.defaultdict(lambda: collections.defaultdict(list))
+
+    def add(self, name, killed, assembling, same, times):
+        for row in (self.rows["all"], self.rows[name]):
+            for column, value in zip(self.COLUMNS, (1, len(killed), sum(who == SCHEDULER for who, _ in killed), assembling, 0 if same else 1), strict=True):
+                row[column].append(value)
+            for who, seconds in times:
+                row[who].append(seconds)
+
+    def sum(self, column):
+        return sum(self.rows["all"][column])
+
+    def show(self):
+        print(f"\n{'':<20} " + " ".join(f"{each:>10}" for each in self.COLUMNS) + "   recovery of a worker, of a scheduler: seconds, median and worst")
+        for name, row in self.rows.items():
+            print(f"{name:<20} " + " ".join(f"{sum(row[each]):10}" for each in self.COLUMNS) + f"   {figures(row['worker'])}   {figures(row[SCHEDULER])}")
+
+
 def figures(seconds):
     return f"{statistics.median(seconds):6.2f} {max(seconds):6.2f}" if seconds else f"{'':13}"
 
@@ -175,7 +214,7 @@ def main():
     asked = flags.parse_args()
     chance = random.Random(asked.seed)
     kills = Kills(asked.build)
-    rows = collections.defaultdict(lambda: collections.defaultdict(list))
+    table = Table()
     with tempfile.TemporaryDirectory(prefix="kerf-kills-") as scratch:
         top = pathlib.Path(scratch)
         kills.small.write_small_data(top)
@@ -185,45 +224,15 @@ def main():
         for name, (seconds, _) in whole.items():
             print(f"{name:<20} {seconds:5.1f} s undisturbed", flush=True)
 
-        def disturbed(number, seed):
-            own = random.Random(seed)
-            case = own.choice(cases)
-            seconds, left = whole[case.name]
-            folder = top / str(number)
-            folder.mkdir()
-            moments = sorted(own.uniform(0.02, seconds) for _ in range(own.randint(1, 3)))
-            killed, assembling, code = kills.run(case, folder, moments, own)
-            same = code == 0 and case.left(folder) == left
-            if not same:
-                print(f"LOST {case.name}, seed {seed}: exit code {code}, {killed}\n{(folder / 'stderr').read_text()[-2000:]}", flush=True)
-            times = kills.recoveries(folder, killed)
-            shutil.rmtree(folder)
-            return case.name, killed, assembling, same, times
-
-        def take(answer):
-            name, killed, assembling, same, times = answer
-            row = rows[name]
-            row["runs"].append(1)
-            row["lost"].append(0 if same else 1)
-            row["assembling"].append(assembling)
-            row["kills"].append(len(killed))
-            row["schedulers"].append(sum(victim == SCHEDULER for victim, _ in killed))
-            for who, seconds in times:
-                row[who].append(seconds)
-            return len(killed)
-
-        done = number = 0
+        number = 0
         with concurrent.futures.ThreadPoolExecutor(asked.at_once) as pool:
-            while done < asked.kills:
-                batch = [(number + i, chance.getrandbits(32)) for i in range(4 * asked.at_once)]
+            while table.sum("kills") < asked.kills:
+                batch = [(top / str(number + i), chance.getrandbits(32)) for i in range(4 * asked.at_once)]
                 number += len(batch)
-                done += sum(map(take, pool.map(lambda each: disturbed(*each), batch)))
-    columns = ("runs", "kills", "schedulers", "assembling", "lost")
-    print(f"\n{'':<20} " + " ".join(f"{each:>10}" for each in columns) + "   recovery of a worker, of a scheduler: seconds, median and worst")
-    rows["all"] = {each: [value for row in rows.values() for value in row[each]] for each in (*columns, "worker", SCHEDULER)}
-    for name, row in rows.items():
-        print(f"{name:<20} " + " ".join(f"{sum(row[each]):10}" for each in columns) + f"   {figures(row['worker'])}   {figures(row[SCHEDULER])}")
-    sys.exit(1 if sum(rows["all"]["lost"]) else 0)
+                for answer in pool.map(lambda each: kills.disturbed(cases, whole, *each), batch):
+                    table.add(*answer)
+    table.show()
+    sys.exit(1 if table.sum("lost") else 0)
 
 
 main()

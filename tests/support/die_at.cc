@@ -11,7 +11,7 @@
 // the process. Of a write of several packets only those before the death go out. A frame that
 // was handed to ZeroMQ is given kCarried for its way, since a thread of ZeroMQ carries it.
 //
-// Threads: any; one message at a time.
+// Threads: any; a message at a time, under lock().
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -112,7 +112,7 @@ class Watch {
     ::kill(::getpid(), SIGKILL);
   }
 
-  std::mutex mutex;
+  std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
 
  private:
   void tell(const Message& message) {
@@ -125,6 +125,7 @@ class Watch {
     static_cast<void>(!::write(list_, text.data(), text.size()));
   }
 
+  std::mutex mutex_;
   const int worker_;
   const std::string once_;
   std::string when_;  // empty: it does not die
@@ -189,7 +190,7 @@ extern "C" int zmq_send(void* socket, const void* data, size_t bytes, int flags)
   static auto* const send = next_of<decltype(zmq_send)>("zmq_send");
   const auto kind = kind_at(data, bytes, kControl);
   if (!watch().counts() || !kind) return send(socket, data, bytes, flags);
-  const std::lock_guard lock(watch().mutex);
+  const auto lock = watch().lock();
   const Message message = watch().next(kControl, *kind);
   if (watch().dies("before", message)) watch().die();
   const int sent = send(socket, data, bytes, flags);
@@ -204,7 +205,7 @@ extern "C" int zmq_send(void* socket, const void* data, size_t bytes, int flags)
 extern "C" ssize_t sendmsg(int socket, const msghdr* message, int flags) {
   static auto* const send = next_of<decltype(sendmsg)>("sendmsg");
   if (!watch().counts()) return send(socket, message, flags);
-  const std::lock_guard lock(watch().mutex);
+  const auto lock = watch().lock();
   const std::vector<Packet> packets = packets_of(*message);
   msghdr part = *message;
   std::vector<iovec> pieces;
