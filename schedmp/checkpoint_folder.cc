@@ -1,5 +1,7 @@
 #include "schedmp/checkpoint_folder.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <system_error>
@@ -18,11 +20,39 @@ namespace fs = std::filesystem;
 constexpr const char* kManifest = "manifest.json";
 constexpr const char* kScheduler = "scheduler";
 constexpr std::string_view kNumbered = "checkpoint-";
+constexpr std::string_view kOfWorker = "worker-";
 constexpr const char* kSum = "sum_of_the_above";
 constexpr int kVersion = 1;
 constexpr size_t kMostManifest = size_t{16} << 20;
+constexpr int64_t kMostRounds = int64_t{1} << 60;
 
-std::string worker_name(size_t worker) { return kerf::format("worker-{}", worker); }
+std::string worker_name(size_t worker) { return kerf::format("{}{}", kOfWorker, worker); }
+
+// What is behind the prefix, where that is a whole number.
+std::optional<int64_t> number_behind(std::string_view prefix, std::string_view name) {
+  if (!name.starts_with(prefix)) return std::nullopt;
+  const char* const end = name.data() + name.size();
+  int64_t number = 0;
+  const auto [next, fault] = std::from_chars(name.data() + prefix.size(), end, number);
+  if (fault != std::errc() || next != end || number < 0) return std::nullopt;
+  return number;
+}
+
+// That a run writes into a checkpoint, or had begun to when it was killed (runtime::AtomicFile).
+bool is_of_a_checkpoint(std::string_view name) {
+  return name == kManifest || name == kScheduler || number_behind(kOfWorker, name) ||
+         (name.starts_with(".kerf-") && name.ends_with(".tmp"));
+}
+
+// None where the system refuses, in the middle or at the beginning.
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code refused;
+  for (fs::directory_iterator at(folder, refused); !refused && at != fs::directory_iterator();
+       at.increment(refused))
+    names.push_back(at->path().filename().string());
+  return names;
+}
 
 Json json_of(const SnapshotPart& part) {
   return {{"bytes", part.bytes}, {"crc32c", part.checksum}};
@@ -34,9 +64,15 @@ uint32_t sum_in(const Json& json, const std::string& name, const std::string& wh
   return static_cast<uint32_t>(sum);
 }
 
-SnapshotPart part_in(const Json& files, const std::string& name, const std::string& where) {
+// Adds its bytes to those of `all`.
+SnapshotPart part_in(const Json& files, const std::string& name, int64_t& all,
+                     const std::string& where) {
   const Json& part = json_at(files, name, where);
-  return {json_int(part, "bytes", where), sum_in(part, "crc32c", where)};
+  const int64_t bytes = json_int(part, "bytes", where);
+  if (bytes < 0 || bytes > INT64_MAX - all)
+    throw Error(ErrorCode::kUsage, name + " is of no size that a file has", where);
+  all += bytes;
+  return {bytes, sum_in(part, "crc32c", where)};
 }
 
 Json json_of(const Checkpoint& checkpoint) {
@@ -108,27 +144,29 @@ Checkpoint read_manifest(const fs::path& checkpoint) {
   if (!files.is_object() || read.workers < 1 ||
       files.size() != static_cast<size_t>(read.workers) + 1)
     refuse_manifest("its files are not those of its workers", where);
-  read.scheduler = part_in(files, kScheduler, where);
+  int64_t bytes = 0;
+  read.scheduler = part_in(files, kScheduler, bytes, where);
   for (size_t worker = 0; worker + 1 < files.size(); ++worker)
-    read.parts.push_back(part_in(files, worker_name(worker), where));
+    read.parts.push_back(part_in(files, worker_name(worker), bytes, where));
   if (read.number < 1 || read.round < 1) refuse_manifest("its number is not above 0", where);
+  if (read.round > kMostRounds) refuse_manifest("no run has so many rounds", where);
+  if (checkpoint_path("", read.number) != checkpoint.filename())
+    refuse_manifest(kerf::format("it is of checkpoint {}", read.number), where);
   if (text != text_of(read)) refuse_manifest("it is not what was written", where);
   return read;
 }
 
-bool has_manifest(const fs::path& checkpoint) { return fs::exists(checkpoint / kManifest); }
+// What cannot be looked at may be there.
+bool has_manifest(const fs::path& checkpoint) {
+  std::error_code unknown;
+  return fs::status(checkpoint / kManifest, unknown).type() != fs::file_type::not_found;
+}
 
 std::vector<NumberedFolder> checkpoints_in(const fs::path& folder) {
   std::vector<NumberedFolder> found;
-  std::error_code none;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, none)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with(kNumbered)) continue;
-    const char* const end = name.data() + name.size();
-    int64_t number = 0;
-    const auto [next, fault] = std::from_chars(name.data() + kNumbered.size(), end, number);
-    if (fault == std::errc() && next == end && number > 0) found.push_back({number, entry.path()});
-  }
+  for (const std::string& name : names_in(folder))
+    if (const auto number = number_behind(kNumbered, name); number.value_or(0) > 0)
+      found.push_back({*number, folder / name});
   std::ranges::sort(found, std::greater(), &NumberedFolder::number);
   return found;
 }
@@ -156,22 +194,18 @@ std::vector<std::string> faults_of(const fs::path& checkpoint, const Alive& aliv
 }
 
 void remove_checkpoint(const fs::path& checkpoint) {
-  std::error_code ignored;
-  fs::remove(checkpoint / kManifest, ignored);
-  fs::remove_all(checkpoint, ignored);
+  ::unlink((checkpoint / kManifest).c_str());
+  for (const std::string& name : names_in(checkpoint))
+    if (is_of_a_checkpoint(name)) ::unlink((checkpoint / name).c_str());
+  ::rmdir(checkpoint.c_str());
 }
 
-int prune(const fs::path& folder, int64_t keep, int64_t newest) {
-  int removed = 0;
-  for (const auto& [number, path] : checkpoints_in(folder)) {
-    if (number <= newest && keep > 0 && has_manifest(path)) {
+void prune(const fs::path& folder, int64_t keep, int64_t newest) {
+  for (const auto& [number, path] : checkpoints_in(folder))
+    if (number <= newest && keep > 0 && has_manifest(path))
       --keep;
-      continue;
-    }
-    remove_checkpoint(path);
-    ++removed;
-  }
-  return removed;
+    else
+      remove_checkpoint(path);
 }
 
 }  // namespace kerf::schedmp

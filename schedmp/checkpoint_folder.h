@@ -63,10 +63,11 @@ bool has_checkpoints(const std::filesystem::path& folder);  // with manifests
 std::vector<std::string> faults_of(const std::filesystem::path& checkpoint,
                                    const Alive& alive = {});
 
-// Its manifest goes first. What cannot be removed is left.
+// Its manifest goes first. What cannot be removed is left, and what no run of Kerf wrote, and a
+// folder that such is in: others name theirs so, too.
 void remove_checkpoint(const std::filesystem::path& checkpoint);
 // Leaves the `keep` highest numbers that have a manifest; one above `newest` is of no run that goes
-// on. How many went.
-int prune(const std::filesystem::path& folder, int64_t keep, int64_t newest = INT64_MAX);
+// on.
+void prune(const std::filesystem::path& folder, int64_t keep, int64_t newest = INT64_MAX);
 
 }  // namespace kerf::schedmp

@@ -34,20 +34,15 @@ Snapshots::Snapshots(SnapshotOptions options, EncodedProgram& program, runtime::
   static_cast<void>(program_.snapshot());  // who keeps none says so before the run, not within
 }
 
-void Snapshots::expect_folder() const {
-  const std::string folder = options_.folder.string();
+void Snapshots::expect_folder() {
+  if (options_.lock == nullptr) options_.lock = expect_lock(options_.folder);
   std::error_code failed;
-  fs::create_directories(options_.folder, failed);
-  if (failed)
-    throw Error(ErrorCode::kUnavailable,
-                kerf::format("it cannot become a folder for snapshots: {}", failed.message()),
-                folder);
   const bool own =
       !options_.resume.empty() && fs::equivalent(options_.folder, options_.resume, failed);
   if (!own && has_checkpoints(options_.folder))
     throw Error(ErrorCode::kUsage,
-                "it has a snapshot of another run: go on with that, or take another folder",
-                folder);
+                "it has checkpoints of another run: go on with those, or take another folder",
+                options_.folder.string());
 }
 
 void Snapshots::tell(const std::string& what) const {
@@ -92,7 +87,7 @@ bool Snapshots::take(int64_t next_round) {
   } else {
     ++counts_.failed;
     remove_checkpoint(path);
-    tell(kerf::format("no snapshot was taken, and the run goes on: {}", why));
+    tell(kerf::format("no checkpoint was written, and the run goes on: {}", why));
   }
   last_ = runtime::Clock::now();
   counts_.seconds += seconds_since(begin);
@@ -140,7 +135,8 @@ void Snapshots::go_on_from(const fs::path& path, const Checkpoint& manifest) {
 }
 
 fs::path Snapshots::newest_whole(const fs::path& folder) const {
-  if (fs::exists(folder / kOlderManifest))
+  std::error_code unknown;
+  if (fs::exists(folder / kOlderManifest, unknown))
     throw Error(ErrorCode::kUsage, "it is of an older version of Kerf",
                 (folder / kOlderManifest).string());
   std::vector<std::string> wrong;

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,11 +20,14 @@
 #include "runtime/time.h"
 #include "schedmp/checkpoint_folder.h"
 #include "schedmp/encoded_program.h"
+#include "schedmp/folder_lock.h"
 
 namespace kerf::schedmp {
 
 struct SnapshotOptions {
   std::filesystem::path folder = {};  // empty: none is taken
+  // Of that folder, from who has it for longer than the loop; null: the loop takes it.
+  std::shared_ptr<const FolderLock> lock = {};
   int64_t every_rounds = 0;           // of training steps; 0: not by those
   double every_seconds = 0;           // 0: not by seconds
   int64_t keep = 1;                   // as many are there, once they were taken
@@ -43,7 +47,8 @@ struct SnapshotCounts {
 class Snapshots {
  public:
   // `program` and `crew`, which is started with `jobs`, outlive this. Throws Error{kUsage} where
-  // some are to be taken and the program keeps none, or the folder has one of another run.
+  // some are to be taken and the program keeps none, or the folder has one of another run, or
+  // another run writes into it now.
   Snapshots(SnapshotOptions options, EncodedProgram& program, runtime::Crew& crew,
             const std::vector<std::string>& jobs);
 
@@ -61,7 +66,7 @@ class Snapshots {
   const SnapshotCounts& counts() const { return counts_; }
 
  private:
-  void expect_folder() const;
+  void expect_folder();
   // Why it could not be written; empty: it is there.
   std::string write(const std::filesystem::path& path, Checkpoint manifest);
   std::filesystem::path newest_whole(const std::filesystem::path& folder) const;

@@ -14,6 +14,7 @@
 #include "runtime/error.h"
 #include "runtime/json.h"
 #include "schedmp/checkpoint_folder.h"
+#include "schedmp/folder_lock.h"
 #include "schedmp/training/stored_slices.h"
 #include "schedmp/training/training.h"
 
@@ -23,10 +24,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// One of them, and what is wrong with it as far as was looked.
+// One of them, and what is wrong with it as far as was looked. Without a manifest it is not yet
+// one, or no longer, or what a killed run left.
 struct Listed {
   fs::path path;
   int64_t number = 0;
+  bool finished = false;
   std::optional<schedmp::Checkpoint> manifest;
   std::vector<std::string> faults;
 };
@@ -42,21 +45,38 @@ struct CheckpointCommand {
   int run() const;
 
  private:
+  void remove_old(const fs::path& from) const;
   std::vector<Listed> list(const fs::path& from) const;
   void export_newest(const std::vector<Listed>& all, const fs::path& from) const;
 };
 
-// Without --verify, manifests alone are read.
+// Those that are not whole stay beside the `keep` newest that are.
+void CheckpointCommand::remove_old(const fs::path& from) const {
+  const auto lock = schedmp::expect_lock(from);
+  int64_t whole = 0;
+  int64_t all = 0;
+  for (const auto& [number, path] : schedmp::checkpoints_in(from)) {
+    if (whole == keep) break;
+    if (!schedmp::has_manifest(path)) continue;
+    ++all;
+    if (schedmp::faults_of(path).empty()) ++whole;
+  }
+  schedmp::prune(from, all);
+}
+
+// Without --verify, manifests alone are read. Runs write and remove meanwhile.
 std::vector<Listed> CheckpointCommand::list(const fs::path& from) const {
   std::vector<Listed> all;
   for (const auto& [number, path] : schedmp::checkpoints_in(from)) {
-    Listed& one = all.emplace_back(Listed{path, number, {}, {}});
+    Listed& one = all.emplace_back(Listed{path, number, false, {}, {}});
     if (verify) one.faults = schedmp::faults_of(path);
     try {
       one.manifest = schedmp::read_manifest(path);
     } catch (const Error& error) {
       if (!verify) one.faults.emplace_back(error.what());
     }
+    one.finished = schedmp::has_manifest(path);
+    if (!one.finished) one.faults.clear();
   }
   if (all.empty()) throw Error(ErrorCode::kUsage, "there is no checkpoint in it", from.string());
   return all;
@@ -67,7 +87,7 @@ void CheckpointCommand::export_newest(const std::vector<Listed>& all, const fs::
   const auto newest = std::ranges::find_if(all, whole);
   if (newest == all.end())
     throw Error(ErrorCode::kUsage, "no checkpoint in it is whole: see --verify", from.string());
-  const schedmp::Checkpoint& manifest = *newest->manifest;
+  const schedmp::Checkpoint manifest = schedmp::read_manifest(newest->path);
   const auto source = manifest.run.find(schedmp::kToldModel);
   require(manifest.program == "training" && source != manifest.run.end(), "--export",
           format("{} is of the program {}, which has no model", newest->path.string(),
@@ -85,7 +105,7 @@ void CheckpointCommand::export_newest(const std::vector<Listed>& all, const fs::
 Json json_of(const std::vector<Listed>& all) {
   Json list = Json::array();
   for (const Listed& each : all) {
-    Json one{{"number", each.number}, {"path", each.path.string()}};
+    Json one{{"number", each.number}, {"path", each.path.string()}, {"finished", each.finished}};
     if (each.manifest) {
       one["program"] = each.manifest->program;
       one["workers"] = each.manifest->workers;
@@ -102,7 +122,8 @@ std::string text_of(const std::vector<Listed>& all, bool colour) {
   std::string faults;
   for (const Listed& each : all) {
     const auto& manifest = each.manifest;
-    table.add({each.path.string(), manifest ? manifest->program : "?",
+    table.add({each.path.string(),
+               manifest ? manifest->program : (each.finished ? "?" : "unfinished"),
                manifest ? format("{}", manifest->workers) : "?",
                manifest ? bytes_text(manifest->bytes()) : "?"});
     for (const std::string& fault : each.faults) faults += format("not whole: {}\n", fault);
@@ -113,7 +134,7 @@ std::string text_of(const std::vector<Listed>& all, bool colour) {
 int CheckpointCommand::run() const {
   require(fs::is_directory(folder), "DIR", format("there is no folder {}", folder));
   const fs::path from = checkpoints_of(folder);
-  if (prune) schedmp::prune(from, keep);
+  if (prune) remove_old(from);
   if (prune && keep == 0) return 0;
   const std::vector<Listed> all = list(from);
   if (!out.empty()) export_newest(all, from);

@@ -21,7 +21,8 @@ double seconds_of(std::string_view unit) {
 }  // namespace
 
 fs::path checkpoints_of(const fs::path& folder) {
-  return fs::is_directory(folder / "checkpoints") ? folder / "checkpoints" : folder;
+  const fs::path within = folder / "checkpoints";
+  return fs::is_directory(within) && !schedmp::has_checkpoints(folder) ? within : folder;
 }
 
 SaveEvery parse_save_every(const std::string& text) {
@@ -47,18 +48,24 @@ SaveEvery SaveFlags::when() const {
   return every.empty() ? SaveEvery{.seconds = kSaveSeconds} : parse_save_every(every);
 }
 
-fs::path SaveFlags::folder(const fs::path& out) const {
+CheckpointFolder SaveFlags::folder(const fs::path& out) const {
   const SaveEvery at = when();
   if (at.steps == 0 && at.seconds == 0) return {};
+  const bool asked = !every.empty();
   const fs::path folder = out / "checkpoints";
+  const auto lock = asked ? schedmp::expect_lock(folder) : schedmp::lock_folder(folder);
+  const bool any = schedmp::has_checkpoints(folder);
   std::error_code absent;
   const bool own = !resume.empty() && fs::equivalent(folder, checkpoints_of(resume), absent);
-  if (own || !every.empty() || !schedmp::has_checkpoints(folder)) return folder;
-  tell_notes({format("{} has checkpoints of another run: this one writes none", folder.string())});
+  if (lock != nullptr && (asked || own || !any)) return {folder, lock, asked || any};
+  tell_notes({format("{} {}: this one writes none", folder.string(),
+                     lock == nullptr ? "is where another run writes its checkpoints"
+                                     : "has checkpoints of another run")});
   return {};
 }
 
-schedmp::SnapshotOptions SaveFlags::options(const fs::path& folder, bool keeps_state) const {
+schedmp::SnapshotOptions SaveFlags::options(const CheckpointFolder& folder,
+                                            bool keeps_state) const {
   const SaveEvery at = when();
   const bool asked = !every.empty() && (at.steps > 0 || at.seconds > 0);
   for (const auto& [given, flag] :
@@ -70,7 +77,10 @@ schedmp::SnapshotOptions SaveFlags::options(const fs::path& folder, bool keeps_s
                                    .every_seconds = at.seconds,
                                    .keep = keep,
                                    .tell = [](const std::string& what) { tell_notes({what}); }};
-  if (keeps_state) options.folder = folder;
+  if (keeps_state) {
+    options.folder = folder.path();
+    options.lock = folder.lock();
+  }
   if (!resume.empty()) options.resume = checkpoints_of(resume);
   return options;
 }

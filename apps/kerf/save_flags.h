@@ -1,11 +1,14 @@
 // The flags by which a training keeps checkpoints, and goes on from those of another run.
 #pragma once
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <filesystem>
-#include <optional>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "schedmp/snapshots.h"
 
@@ -26,6 +29,35 @@ struct SaveEvery {
 // "500" steps, "90s", "10m", "2h". Throws Error{kUsage} that shows the forms.
 SaveEvery parse_save_every(const std::string& text);
 
+// The run's own folder of checkpoints, and nobody else's as long as this lives; behind it none that
+// is empty.
+class CheckpointFolder {
+ public:
+  CheckpointFolder() = default;  // none
+  // `stay`: after a run that ended well.
+  CheckpointFolder(std::filesystem::path path, std::shared_ptr<const schedmp::FolderLock> lock,
+                   bool stay)
+      : path_(std::move(path)), lock_(std::move(lock)), stay_(stay) {}
+  CheckpointFolder(const CheckpointFolder&) = delete;
+  CheckpointFolder& operator=(const CheckpointFolder&) = delete;
+  ~CheckpointFolder() {
+    lock_.reset();
+    if (!path_.empty()) ::rmdir(path_.c_str());  // where there is nothing in it
+  }
+
+  const std::filesystem::path& path() const { return path_; }
+  const std::shared_ptr<const schedmp::FolderLock>& lock() const { return lock_; }
+  // The run's results are all written.
+  void end_well() const {
+    if (!stay_ && !path_.empty()) schedmp::prune(path_, 0);
+  }
+
+ private:
+  const std::filesystem::path path_;
+  std::shared_ptr<const schedmp::FolderLock> lock_;
+  const bool stay_ = true;
+};
+
 struct SaveFlags {
   std::string every;  // empty: not given
   int64_t keep = kKeptCheckpoints;
@@ -34,34 +66,14 @@ struct SaveFlags {
   // Before anything is read. Throws Error{kUsage} that names the flag.
   void check() const;
   SaveEvery when() const;
-  // Where a run's checkpoints go that leaves its files in `out`; empty: none are written. Where
-  // nobody asked for any and those of another run are there, they stay, and the person is told.
-  std::filesystem::path folder(const std::filesystem::path& out) const;
+  // Where a run's checkpoints go that leaves its files in `out`; none: none are written. Where
+  // nobody asked for any and those of another run are there, or are being written, they stay, and
+  // the person is told. Throws Error{kUsage} where some are asked for and another run writes there.
+  CheckpointFolder folder(const std::filesystem::path& out) const;
   // Of a run whose halves keep their state or not.
-  schedmp::SnapshotOptions options(const std::filesystem::path& folder, bool keeps_state) const;
+  schedmp::SnapshotOptions options(const CheckpointFolder& folder, bool keeps_state) const;
 };
 
 void add_save_flags(CLI::App& command, SaveFlags& flags);
-
-// As long as it lives, the run's own folder of checkpoints is not an empty one behind it.
-class CheckpointFolder {
- public:
-  // `stay`: after a run that ended well.
-  CheckpointFolder(std::filesystem::path path, bool stay) : path_(std::move(path)), stay_(stay) {}
-  CheckpointFolder(const CheckpointFolder&) = delete;
-  CheckpointFolder& operator=(const CheckpointFolder&) = delete;
-  ~CheckpointFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove(path_, ignored);  // where there is nothing in it
-  }
-  // The run's results are all written.
-  void end_well() const {
-    if (!stay_ && !path_.empty()) schedmp::prune(path_, 0);
-  }
-
- private:
-  const std::filesystem::path path_;
-  const bool stay_;
-};
 
 }  // namespace kerf::apps

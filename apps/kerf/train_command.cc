@@ -143,12 +143,11 @@ int TrainCommand::run() {
   folder.make(planned);
   const ShareFolder shares(folder.path());
   options.shards = shares.path();
-  const std::filesystem::path saved = save_flags.folder(folder.path());
-  const CheckpointFolder checkpoints(saved, !save_flags.every.empty());
+  const CheckpointFolder checkpoints = save_flags.folder(folder.path());
   const Outcome outcome =
       run_training(RunKind::kTrain, planned, schedule, options, data, crew_flags,
                    progress_on_stderr(), [&](const schedmp::Training& training) {
-                     return save_flags.options(saved, training.keeps_state());
+                     return save_flags.options(checkpoints, training.keeps_state());
                    });
 
   folder.keep(planned, schedule);

@@ -50,7 +50,7 @@ class CheckpointTest(KerfTest):
 
 class Checkpoints(CheckpointTest):
     def test_a_run_that_is_killed_goes_on_to_the_same_bits(self):
-        run_of = self.run_with("--epochs", 120, "--workers", 2)
+        run_of = (*self.run_with("--epochs", 120, "--workers", 2), "--no-restart")
         whole = self.train(*run_of, out="whole")
         self.assertIsNone(whole["checkpoints"], "by default every ten minutes")
         self.assertFalse((self.folder / "whole" / "checkpoints").exists())
@@ -64,6 +64,20 @@ class Checkpoints(CheckpointTest):
                 self.assertGreater(resumed["checkpoints"]["resumed_steps"], 0)
                 self.expect_same(resumed, whole, out)
                 self.assertEqual([each["number"] for each in self.checkpoints(out)], [1197, 1190])
+
+    def test_where_a_worker_is_lost_all_begin_again_from_the_last(self):
+        run_of = self.run_with("--epochs", 120, "--workers", 2)
+        whole = self.train(*run_of, out="whole")
+        process = self.start("train", *run_of, "--save-every", 7, "--out", self.folder / "lost", "--json")
+        folder = self.folder / "lost" / "checkpoints"
+        self.assertTrue(wait_until(lambda: [*folder.glob("checkpoint-*/manifest.json")], 60))
+        os.kill(workers_of(process.pid)[0], signal.SIGKILL)
+        answer, errors = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 0, errors[-2000:])
+        self.assertIn("all workers begin again before round", errors)
+        record = json.loads(answer)
+        self.assertEqual(record["restarts"], 1)
+        self.expect_same(record, whole, "lost")
 
     def test_processes_and_threads_alike(self):
         whole = self.train(*self.run_of, "--workers", 3, "--save-every", 25, "--keep", 1, out="whole")
@@ -102,6 +116,10 @@ class Checkpoints(CheckpointTest):
                               "its run had --steps 60, and this one has 70")
         self.assert_one_error(run("train", *self.run_with("--sizes", "784-48-10"), "--resume", self.folder / "kept", "--out", self.folder / "other"),
                               "its run had model mlp 784-48-24-10, and this one has mlp 784-48-10")
+        plain = self.run_with("--clip-norm", 0)
+        self.train(*plain, "--save-every", 25, out="plain")
+        self.assert_one_error(run("train", *plain, "--schedule", "pipedream", "--workers", 2, "--resume", self.folder / "plain", "--out", self.folder / "other"),
+                              "its run had --schedule one that drains behind each step, and this one has one that never drains")
         self.assert_one_error(run("train", *self.run_of, "--resume", self.folder, "--out", self.folder / "other"), "there is no checkpoint in it")
         self.assert_one_error(run("train", *self.run_of, "--resume", self.folder / "nowhere"), "--resume: there is no folder")
 
@@ -112,6 +130,22 @@ class Checkpoints(CheckpointTest):
         resumed = self.train(*long, "--resume", self.folder / "short", out="again")
         self.assertEqual(len(resumed["losses"]), 80)
         self.expect_same(resumed, whole, "again")
+        self.assert_one_error(run("train", *self.run_with("--lr-schedule", "constant", "--epochs", 5), "--resume", self.folder / "short", "--out", self.folder / "less"),
+                              "its run made 60 steps, and this one ends after 50")
+
+    def test_weights_that_it_began_with_are_no_longer_needed(self):
+        self.train(*self.run_of, out="before")
+        given = self.folder / "before" / "weights.safetensors"
+        whole = self.train(*self.run_of, "--weights", given, "--save-every", 25, out="whole")
+        given.unlink()
+        self.expect_same(self.train(*self.run_of, "--resume", self.folder / "whole", out="again"), whole, "again")
+
+    def test_by_time_they_are_taken_too(self):
+        run_of = self.run_with("--epochs", 100000, "--lr-schedule", "constant", "--workers", 2)
+        self.interrupted("out", *run_of, "--save-every", "1s", end=lambda process: process.send_signal(signal.SIGINT))
+        steps = self.checkpoints("out")[0]["number"] + 5
+        whole = self.train(*run_of, "--steps", steps, out="whole")
+        self.expect_same(self.train(*run_of, "--steps", steps, "--resume", self.folder / "out", out="again"), whole, "again")
 
     def test_when_and_how_many(self):
         for text, refused in (("x", "500 (steps)"), ("5d", "90s"), ("-1", "10m"), ("", "")):
@@ -125,11 +159,50 @@ class Checkpoints(CheckpointTest):
     def test_those_of_another_run_stay(self):
         self.train(*self.run_of, "--save-every", 25, out="run")
         before = self.checkpoints("run")
-        self.assert_one_error(run("train", *self.run_of, "--save-every", 30, "--out", self.folder / "run"), "a snapshot of another run")
+        self.assert_one_error(run("train", *self.run_of, "--save-every", 30, "--out", self.folder / "run"), "it has checkpoints of another run")
         answer = run("train", *self.run_of, "--out", self.folder / "run")
         self.assertEqual(answer.returncode, 0)
         self.assertIn("has checkpoints of another run: this one writes none", answer.stderr)
         self.assertEqual(self.checkpoints("run"), before)
+
+    def test_one_run_at_a_time_writes_them(self):
+        """Who looks meanwhile finds nothing wrong; nobody else removes or writes any."""
+        long = self.run_with("--epochs", 100000)
+        process = self.start("train", *long, "--save-every", 3, "--out", self.folder / "run")
+        folder = self.folder / "run" / "checkpoints"
+        self.assertTrue(wait_until(lambda: [*folder.glob("checkpoint-*/manifest.json")], 60))
+        for more in (("--save-every", 3), ("--save-every", 3, "--resume", self.folder / "run")):
+            self.assert_one_error(run("train", *long, *more, "--out", self.folder / "run"), "another run has its checkpoints in it now")
+        self.assert_one_error(run("checkpoint", folder, "--prune", "--keep", 1), "another run has its checkpoints in it now")
+        for _ in range(20):
+            answer = run("checkpoint", folder, "--verify")
+            self.assertEqual((answer.returncode, answer.stderr), (0, ""), answer.stdout)
+        answer = run("train", *self.run_with("--epochs", 1), "--out", self.folder / "run")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        self.assertIn("is where another run writes its checkpoints: this one writes none", answer.stderr)
+        self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        self.assertEqual(run("checkpoint", folder, "--prune", "--keep", 1).returncode, 0)
+
+    def test_those_that_were_asked_for_stay(self):
+        """Whoever goes on from them, asking for more or not."""
+        self.train(*self.run_with("--lr-schedule", "constant", "--epochs", 2), "--save-every", 5, out="run")
+        self.train(*self.run_with("--lr-schedule", "constant", "--epochs", 3), "--resume", self.folder / "run", out="run")
+        self.assertEqual([each["number"] for each in self.checkpoints("run")], [20, 15])
+
+    def test_the_folder_may_be_a_link(self):
+        elsewhere = self.folder / "elsewhere"
+        for path in (elsewhere, self.folder / "run"):
+            path.mkdir()
+        link = self.folder / "run" / "checkpoints"
+        link.symlink_to(elsewhere)
+        self.train(*self.run_of, out="run")
+        self.assertTrue(link.is_symlink(), "though it is empty")
+        whole = self.train(*self.run_of, "--save-every", 25, out="run")
+        self.assertEqual(sorted(path.name for path in elsewhere.iterdir()), ["checkpoint-25", "checkpoint-50"])
+        resumed = self.train(*self.run_of, "--resume", self.folder / "run", out="again")
+        self.assertEqual(resumed["losses"], whole["losses"])
 
     def test_what_has_none_says_so(self):
         for more in (("--replicas", 2, "--consistency", "ssp:1"), ("--optimizer", "lbfgs")):
@@ -164,7 +237,7 @@ class Command(CheckpointTest):
         for name in ("manifest.json", "scheduler", "worker-1"):
             file = self.newest / name
             was = file.read_bytes()
-            for wrong in (was[:-1], was[:20] + bytes([was[20] ^ 1]) + was[21:], None):
+            for wrong in (was[:-1], was[:20] + bytes([was[20] ^ 1]) + was[21:], None if name != "manifest.json" else b""):
                 with self.subTest(name=name, wrong=wrong and len(wrong)):
                     file.unlink() if wrong is None else file.write_bytes(wrong)
                     answer = run("checkpoint", self.folder / "run", "--verify")
@@ -174,6 +247,20 @@ class Command(CheckpointTest):
                     self.assertEqual([len(each["faults"]) for each in told], [1, 0])
             file.write_bytes(was)
         self.assertEqual(run("checkpoint", self.folder / "run", "--verify").returncode, 0)
+
+    def test_what_has_no_manifest_is_unfinished_and_no_fault(self):
+        (self.newest / "manifest.json").unlink()
+        answer = run("checkpoint", self.folder / "run", "--verify")
+        self.assertEqual(answer.returncode, 0)
+        self.assertRegex(answer.stdout, "checkpoint-60 +unfinished")
+        self.assertEqual([(each["finished"], each["faults"]) for each in self.checkpoints("run")], [(False, []), (True, [])])
+        out = self.folder / "out.safetensors"
+        self.assertEqual(run("checkpoint", self.folder / "run", "--export", out).returncode, 0)
+
+    def test_pruning_leaves_as_many_that_are_whole(self):
+        (self.newest / "worker-0").write_bytes(b"")
+        self.assertEqual(run("checkpoint", self.folder / "run", "--prune", "--keep", 1).returncode, 0)
+        self.assertEqual([each["number"] for each in self.checkpoints("run")], [60, 40])
 
     def test_prunes(self):
         self.assertEqual(run("checkpoint", self.folder / "run", "--prune", "--keep", 1).returncode, 0)

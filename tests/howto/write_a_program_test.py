@@ -37,7 +37,7 @@ class KMeans(KerfTest):
         self.assertEqual([point["cost"] for point in again["history"]], [point["cost"] for point in whole["history"]])
         self.assertGreater(manifest["round"], 1)
         self.refuses(["k-means", "--points", 3001, "--resume", folder], "its run had --points 3000, and this one has 3001")
-        self.refuses(["k-means", "--points", 3000, "--snapshot", folder], "it has a snapshot of another run")
+        self.refuses(["k-means", "--points", 3000, "--snapshot", folder], "it has checkpoints of another run")
         self.refuses(["k-means", "--points", 3000, "--workers", 3, "--resume", folder], "of 2 workers, and this run has 3")
         self.refuses(["k-means", "--snapshot-rounds", 3], "--snapshot")
 

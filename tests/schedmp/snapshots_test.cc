@@ -251,13 +251,24 @@ TEST_F(SnapshotsTest, WhatIsThereIsNotLost) {
   std::filesystem::create_directories(folder_ / "kept" / "round-trip");
   Walk other(2, 2);
   EXPECT_THAT(told([&] { run(other, kept()); }),
-              AllOf(HasSubstr("kept"), HasSubstr("a snapshot of another run")));
+              AllOf(HasSubstr("kept"), HasSubstr("checkpoints of another run")));
   EXPECT_THAT(files(), ElementsAre("checkpoint-8", "round-trip"));
   SnapshotOptions options = kept();
   options.resume = options.folder;
   Walk again(2, 2);
   run(again, options);
   EXPECT_THAT(files(), ElementsAre("checkpoint-28", "round-trip"));
+}
+
+TEST_F(SnapshotsTest, OneRunAtATimeWritesIntoAFolder) {
+  auto lock = lock_folder(folder_ / "kept");
+  Walk walk(2, 2);
+  EXPECT_THAT(told([&] { run(walk, kept()); }),
+              AllOf(HasSubstr("kept"), HasSubstr("another run has its checkpoints in it now")));
+  SnapshotOptions options = kept();
+  options.lock = lock;
+  run(walk, options);
+  EXPECT_THAT(files(), ElementsAre(".kerf-lock", "checkpoint-28"));
 }
 
 TEST_F(SnapshotsTest, OfARunThatHadOtherFlagsIsRefused) {
@@ -294,7 +305,7 @@ TEST_F(SnapshotsTest, ThatWasChangedIsRefusedWithItsFile) {
     for (const std::string& wrong : {changed, bytes + "x", std::string()}) {
       runtime::write_file_atomic(file, wrong);
       EXPECT_THAT(resume_error(Walk(2, 2)),
-                  AllOf(HasSubstr(part), HasSubstr("not what the snapshot's run wrote")));
+                  AllOf(HasSubstr(part), HasSubstr("not what its run wrote")));
     }
     std::filesystem::remove(file);
     EXPECT_THAT(resume_error(Walk(2, 2)), HasSubstr(part));

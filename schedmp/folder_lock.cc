@@ -1,0 +1,59 @@
+#include "schedmp/folder_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "runtime/error.h"
+
+namespace kerf::schedmp {
+
+namespace {
+
+// Whether the path leads to another file by now, or to none: who had the lock before took its name
+// away.
+bool has_lost_name(const std::filesystem::path& path, const runtime::OpenFile& file) {
+  struct stat named {};
+  struct stat opened {};
+  if (::stat(path.c_str(), &named) != 0) return errno == ENOENT || errno == ENOTDIR;
+  return ::fstat(file.number(), &opened) == 0 &&
+         (named.st_dev != opened.st_dev || named.st_ino != opened.st_ino);
+}
+
+}  // namespace
+
+FolderLock::~FolderLock() {
+  if (file_.number() >= 0 && !has_lost_name(path_, file_)) ::unlink(path_.c_str());
+}
+
+std::shared_ptr<const FolderLock> lock_folder(const std::filesystem::path& folder) {
+  std::error_code refused;
+  std::filesystem::create_directories(folder, refused);
+  if (refused)
+    throw Error(ErrorCode::kUnavailable,
+                kerf::format("it cannot become a folder for checkpoints: {}", refused.message()),
+                folder.string());
+  const std::filesystem::path path = folder / ".kerf-lock";
+  for (;;) {
+    runtime::OpenFile file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
+    if (file.number() >= 0 && ::flock(file.number(), LOCK_EX | LOCK_NB) != 0 &&
+        errno == EWOULDBLOCK)
+      return nullptr;
+    if (file.number() < 0 || !has_lost_name(path, file))
+      return std::make_shared<const FolderLock>(path, std::move(file));
+  }
+}
+
+std::shared_ptr<const FolderLock> expect_lock(const std::filesystem::path& folder) {
+  auto lock = lock_folder(folder);
+  if (lock == nullptr)
+    throw Error(ErrorCode::kUsage, "another run has its checkpoints in it now", folder.string());
+  return lock;
+}
+
+}  // namespace kerf::schedmp

@@ -1,0 +1,38 @@
+// A folder of checkpoints, while one run writes into it or one command removes from it: two would
+// take each other's away.
+//
+// It is a lock of the system on the file .kerf-lock in it, which ends with the process however that
+// ends; the file goes with the lock, and one that a killed process left is no hindrance. Where the
+// file system has no locks or no room for the file, nobody is kept out. Immutable, thread-safe.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "runtime/open_file.h"
+
+namespace kerf::schedmp {
+
+class FolderLock {
+ public:
+  // The file at that path, or none.
+  FolderLock(std::filesystem::path path, runtime::OpenFile file)
+      : path_(std::move(path)), file_(std::move(file)) {}
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+  ~FolderLock();
+
+ private:
+  const std::filesystem::path path_;
+  const runtime::OpenFile file_;
+};
+
+// Makes the folder where there is none; null where another has it, of this process or any other.
+// Throws Error{kUnavailable} that names it where it cannot become a folder.
+std::shared_ptr<const FolderLock> lock_folder(const std::filesystem::path& folder);
+
+// The same, but throws Error{kUsage} where another has it.
+std::shared_ptr<const FolderLock> expect_lock(const std::filesystem::path& folder);
+
+}  // namespace kerf::schedmp

@@ -1,0 +1,125 @@
+// What lies in a folder of checkpoints: what a manifest must say, and what goes and what stays.
+#include "schedmp/checkpoint_folder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <functional>
+
+#include "runtime/file.h"
+#include "schedmp/folder_lock.h"
+#include "tests/support/errors.h"
+#include "tests/support/temporary_folder.h"
+
+namespace kerf::schedmp {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class CheckpointFolderTest : public testing::Test {
+ protected:
+  // Of one worker, empty files.
+  fs::path write(int64_t number, const std::function<void(Checkpoint&)>& change = {}) const {
+    const fs::path path = checkpoint_path(folder_.path(), number);
+    fs::create_directories(path);
+    for (const fs::path& file : {scheduler_file(path), worker_file(path, 0)})
+      runtime::write_file_atomic(file, "");
+    Checkpoint manifest{
+        .program = "walk", .number = number, .round = number, .workers = 1, .parts = {{}}};
+    if (change) change(manifest);
+    write_manifest(path, manifest);
+    return path;
+  }
+  // What is in it, by paths within.
+  std::vector<std::string> names() const {
+    std::vector<std::string> found;
+    for (const auto& each : fs::recursive_directory_iterator(folder_.path()))
+      found.push_back(each.path().lexically_relative(folder_.path()).string());
+    std::ranges::sort(found);
+    return found;
+  }
+
+  kerf::tests::TemporaryFolder folder_;
+};
+
+TEST_F(CheckpointFolderTest, AManifestWithARightSumSaysNothingElseThanWhatIsThere) {
+  EXPECT_THAT(faults_of(write(8)), testing::IsEmpty());
+  const std::pair<std::function<void(Checkpoint&)>, std::string> wrongs[] = {
+      {[](Checkpoint& c) { c.number = 9; }, "it is of checkpoint 9"},
+      {[](Checkpoint& c) { c.round = INT64_MAX; }, "so many rounds"},
+      {[](Checkpoint& c) { c.scheduler.bytes = -1; }, "scheduler is of no size"},
+      {[](Checkpoint& c) { c.parts[0].bytes = INT64_MIN; }, "worker-0 is of no size"},
+      {[](Checkpoint& c) { c.scheduler.bytes = c.parts[0].bytes = INT64_MAX; },
+       "worker-0 is of no size"}};
+  for (const auto& [change, told] : wrongs)
+    EXPECT_THAT(faults_of(write(8, change)), ElementsAre(HasSubstr(told)));
+}
+
+TEST_F(CheckpointFolderTest, OldOnesGoAndWhatWasBegun) {
+  for (const int64_t number : {5, 40, 6}) write(number);
+  const fs::path begun = write(41);
+  fs::remove(begun / "manifest.json");
+  runtime::write_file_atomic(begun / ".kerf-0123456789abcdef.tmp", "");
+  prune(folder_.path(), 1);
+  EXPECT_THAT(names(), ElementsAre("checkpoint-40", "checkpoint-40/manifest.json",
+                                   "checkpoint-40/scheduler", "checkpoint-40/worker-0"));
+  prune(folder_.path(), 0);
+  EXPECT_THAT(names(), ElementsAre());
+}
+
+// Other trainers' checkpoints are named so, too.
+TEST_F(CheckpointFolderTest, WhatIsNotOfKerfStays) {
+  const fs::path other = folder_ / "checkpoint-500";
+  fs::create_directories(other / "worker-1");
+  fs::create_directories(folder_ / "checkpoint-x");
+  for (const char* name : {"config.json", "scheduler.pt", "worker-x"})
+    runtime::write_file_atomic(other / name, "");
+  runtime::write_file_atomic(folder_ / "checkpoint-7", "a file");
+  fs::create_directory_symlink(other, folder_ / "checkpoint-501");
+  const std::vector<std::string> before = names();
+  runtime::write_file_atomic(write(3) / "notes.txt", "");
+  prune(folder_.path(), 0);
+  std::vector<std::string> after = before;
+  after.insert(after.end(), {"checkpoint-3", "checkpoint-3/notes.txt"});
+  EXPECT_THAT(names(), testing::UnorderedElementsAreArray(after));
+}
+
+TEST_F(CheckpointFolderTest, ALockKeepsAllOthersOutAsLongAsItIsHeld) {
+  const fs::path folder = folder_ / "new";
+  for (int time = 0; time < 2; ++time) {
+    auto lock = lock_folder(folder);
+    ASSERT_TRUE(lock);
+    EXPECT_FALSE(lock_folder(folder));
+    const auto error = kerf::tests::error_of([&] { expect_lock(folder); });
+    ASSERT_TRUE(error);
+    EXPECT_THAT(error->what(), HasSubstr("another run has its checkpoints in it now"));
+    lock.reset();
+    EXPECT_TRUE(fs::is_empty(folder));
+    runtime::write_file_atomic(folder / ".kerf-lock", "");  // as a process leaves it that is killed
+  }
+}
+
+// Of a folder that went meanwhile, and is there again, another has the lock.
+TEST_F(CheckpointFolderTest, ALockTakesNoOthersAway) {
+  const fs::path folder = folder_ / "new";
+  auto lock = lock_folder(folder);
+  fs::remove_all(folder);
+  const auto other = lock_folder(folder);
+  ASSERT_TRUE(other);
+  lock.reset();
+  EXPECT_FALSE(lock_folder(folder));
+}
+
+TEST_F(CheckpointFolderTest, WhatCannotBecomeAFolderIsNamed) {
+  runtime::write_file_atomic(folder_ / "file", "");
+  const auto error = kerf::tests::error_of([&] { lock_folder(folder_ / "file" / "within"); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(error->what(), HasSubstr("within"));
+}
+
+}  // namespace
+}  // namespace kerf::schedmp
