@@ -180,7 +180,9 @@ TrainingResult& Executor::run(const StepData& data) {
   KERF_CHECK(current_ != nullptr, "a run that only evaluates is to train");
   result_.has_loss = false;
   given_.clear();
+  result_.loss = result_.squared_norm = 0;  // nothing of the step before: results are compared
   result_.correct = result_.in_top = 0;
+  result_.cause = 0;
   if (data.training) parameters_.set_pace({data.learning_rate, data.step + 1});
   begin_row();
   std::fill(report_.begin(), report_.end(), 0.0);
