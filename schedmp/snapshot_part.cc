@@ -16,7 +16,7 @@ constexpr size_t kPiece = size_t{16} << 20;
 constexpr int64_t kUnsettled = int64_t{256} << 20;
 
 [[noreturn]] void refuse(const PlacedPart& placed) {
-  throw Error(ErrorCode::kUsage, "it is not what the snapshot's run wrote", placed.file);
+  throw Error(ErrorCode::kUsage, "it is not what its run wrote", placed.file);
 }
 
 // Calls `take` with piece after piece of the file, which is as long as it was.
@@ -55,9 +55,10 @@ void PartWriter::attempt(const Act& act) {
 }
 
 void PartWriter::write(std::string_view bytes) {
-  for (size_t at = 0; file_ && at < bytes.size(); at += kPiece) {
+  for (size_t at = 0; at < bytes.size(); at += kPiece) {
     const std::string_view piece = bytes.substr(at, kPiece);
     attempt([&] {
+      if (failed()) return;
       file_->write(piece);
       saved_.part.bytes += static_cast<int64_t>(piece.size());
       saved_.part.checksum = runtime::extend_crc32c(saved_.part.checksum, piece);

@@ -18,11 +18,13 @@ namespace kerf::schedmp {
 using Alive = std::function<void()>;
 
 // The file as it is written: what is there is whole or nothing. A disk that is full is no error,
-// which would end the run: from then on bytes are dropped, and finish() says why.
+// which would end the run: from then on bytes are dropped, and finish() says why. Who writes much
+// asks failed() now and then.
 class PartWriter {
  public:
   explicit PartWriter(const std::filesystem::path& path, Alive alive = {});
   void write(std::string_view bytes);
+  bool failed() const { return !file_; }
   SavedPart finish();
 
  private:

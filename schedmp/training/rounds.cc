@@ -7,6 +7,12 @@
 
 namespace kerf::schedmp {
 
+namespace {
+
+constexpr int64_t kMostTasks = int64_t{1} << 60;
+
+}  // namespace
+
 Rounds::Rounds(const TrainingOptions& options, int64_t train_rows, int64_t test_rows)
     : options_(&options),
       train_rows_(train_rows),
@@ -28,11 +34,29 @@ std::optional<TrainingTask> Rounds::next() {
   return task;
 }
 
+TaskRows Rounds::rows_of_step(int64_t step) const {
+  const int64_t first = step % steps_per_epoch_ * batch_;
+  return {TaskKind::kTrain, step / steps_per_epoch_, first, std::min(batch_, train_rows_ - first)};
+}
+
 void Rounds::check_restored() {
-  const bool fine = sequence_ >= 0 && step_ >= 0 && epoch_ >= 0 && first_ >= 0 &&
-                    first_ <= train_rows_ && test_first_ >= 0 && test_first_ <= test_rows_ &&
-                    in_vain_ >= 0;
-  if (!fine) throw Error(ErrorCode::kProtocol, "it is at rows that this run does not have");
+  const auto expect = [](bool fine, const std::string& what) {
+    if (!fine) throw Error(ErrorCode::kProtocol, what);
+  };
+  expect(step_ >= 0 && step_ <= total_, kerf::format("its run made {}, and this one ends after {}",
+                                                     plural(step_, "step"), total_));
+  const TaskRows last = step_ > 0 ? rows_of_step(step_ - 1) : TaskRows{};
+  expect(epoch_ == last.epoch && first_ == last.first + last.rows && test_first_ >= 0 &&
+             test_first_ <= test_rows_,
+         "it is at rows that this run does not have");
+  expect(sequence_ >= step_ && sequence_ < kMostTasks, "no run has so many tasks");
+  expect(!waits_ && (!evaluating_ || (evaluated_ && options_->evaluate)),
+         "it is within an evaluation that this run does not have");
+  expect(in_vain_ >= 0 && in_vain_ <= options_->patience &&
+             lowest_ > -std::numeric_limits<double>::infinity() &&
+             (options_->patience > 0 || !has_best()) &&
+             (!keeps_ || (has_best() && !options_->shards.empty())),
+         "no run of this patience is there");
   first_step_ = step_;
 }
 

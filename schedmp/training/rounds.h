@@ -24,6 +24,10 @@ class Rounds {
   // The loss of that evaluation; says whether it is the lowest so far, whose weights are kept.
   bool judge(double loss);
   bool has_best() const { return lowest_ < std::numeric_limits<double>::infinity(); }
+  // The next round saves the weights of that evaluation.
+  bool keeps_next() const { return keeps_; }
+  // Which training rows a step has, in the order of their epoch.
+  TaskRows rows_of_step(int64_t step) const;
 
   // Empty: the run is over. The task says which rows are next, and what is at its ends: between a
   // step and the next nothing drains.
@@ -36,9 +40,12 @@ class Rounds {
     archive(sequence_, step_, epoch_, first_, test_first_, under_way_, evaluating_, evaluated_,
             waits_, keeps_, lowest_, in_vain_);
   }
-  // Behind that. Throws Error{kProtocol} where it is at a place that no run of these options gets
-  // to.
+  // Behind that, of one whose last round was folded in. Throws Error{kProtocol} where it is at a
+  // place that no run of these options gets to.
   void check_restored();
+  bool goes_on() const { return under_way_; }
+  // Rows of the tests, of an evaluation that is not over; or 0.
+  int64_t evaluated_rows() const { return evaluating_ ? test_first_ : 0; }
 
  private:
   // Of the task that next() will give, if that is certain.

@@ -53,7 +53,7 @@ std::string state_kind(int state) { return kerf::format("state-{}", state); }
 
 void write_slices(const std::vector<StoredSlice>& slices, PartWriter& to) {
   std::vector<NamedSpec> specs;
-  Json told = Json::object();
+  std::map<std::string, Json> told;
   for (size_t i = 0; i < slices.size(); ++i) {
     const StoredSlice& slice = slices[i];
     const std::string name = kerf::format("{}/{}/{}", slice.kind, i, slice.tensor);
@@ -61,8 +61,11 @@ void write_slices(const std::vector<StoredSlice>& slices, PartWriter& to) {
     told[name] = json_of(slice);
   }
   SafetensorsStream stream([&](std::string_view bytes) { to.write(bytes); }, specs,
-                           {{kSlicesKey, json_text(told)}});
-  for (const StoredSlice& slice : slices) slice.write(stream);
+                           {{kSlicesKey, json_text(Json(told))}});
+  for (const StoredSlice& slice : slices) {
+    if (to.failed()) return;
+    slice.write(stream);
+  }
   stream.finish();
 }
 
@@ -80,9 +83,13 @@ void StoredSlices::list(size_t file) {
   if (told == reader.metadata().end())
     refuse_slice("it does not say what its tensors are", reader.origin());
   const Json json = parse_json(told->second, reader.origin());
+  std::map<std::string, const Json*> slices;  // a Json looks at its names in turn
+  for (const auto& [name, slice] : json.items()) slices[name] = &slice;
   for (const NamedSpec& tensor : reader.tensors()) {
     const std::string where = kerf::format("{}: {}", reader.origin(), tensor.name);
-    const Json& of = json_at(json, tensor.name, where);
+    const auto found = slices.find(tensor.name);
+    if (found == slices.end()) refuse_slice("it does not say what it is", where);
+    const Json& of = *found->second;
     Entry entry = entry_of(of, where);
     if (ops::local_shape(entry.box, entry.shape) != tensor.spec.shape)
       refuse_slice("its box and its shape do not fit", where);

@@ -120,8 +120,10 @@ void Training::compare(int64_t /*round*/, const Result& first, const Result& aga
 
 bool Training::keeps_state() const { return state_->keeps_state(); }
 
-// A pipeline that goes on has begun the next step in the last.
+// A pipeline that goes on has begun the next step in the last. Best weights that are not saved yet
+// are those of no snapshot.
 bool Training::rests_before(int64_t round) const {
+  if (state_->rounds.keeps_next()) return false;
   if (!state_->schedule.endless()) return true;
   return round == state_->last_round ? state_->last_ramps.fills : state_->last_ramps.drains;
 }
@@ -136,7 +138,7 @@ std::string Training::snapshot() {
 void Training::restore(std::string_view snapshot) {
   if (!state_->keeps_state()) throw_no_snapshot();
   take_state(*state_, snapshot);
-  state_->rounds.check_restored();
+  state_->check_restored();
   state_->resumed_steps = std::ssize(state_->steps);
 }
 

@@ -101,11 +101,8 @@ void Training::State::fold_step(const TrainingTask& task, const TrainingResult& 
 }
 
 std::vector<int64_t> Training::State::rows_of_step(const StepRecord& step) const {
-  const int64_t batch = options.batch * options.replicas.count;
-  const int64_t in_an_epoch = (train->rows() + batch - 1) / batch;
-  const int64_t first = step.step % in_an_epoch * batch;
   std::vector<int64_t> rows(static_cast<size_t>(step.rows));
-  std::iota(rows.begin(), rows.end(), first);
+  std::iota(rows.begin(), rows.end(), rounds.rows_of_step(step.step).first);
   if (!options.shuffle) return rows;
   const RowOrder order(train->rows(), options.seed, step.epoch);
   for (int64_t& row : rows) row = order[row];

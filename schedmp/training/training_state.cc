@@ -17,8 +17,7 @@ using partitioner::Plan;
 Training::State::State(const TrainingFactories& factories, const Model& model_in,
                        const Plan& plan_in, const Schedule& schedule_in, TrainingOptions options_in,
                        TrainingObserver observer_in, std::optional<OpenSplits> data)
-    : make_model(factories.model),
-      model(model_in),
+    : model(model_in),
       plan(plan_in),
       schedule(schedule_in),
       options(checked(std::move(options_in), plan)),

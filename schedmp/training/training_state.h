@@ -40,6 +40,8 @@ struct Training::State {
     rounds.state(archive);
     archive(steps, evaluations);
   }
+  // Behind that. Throws Error{kProtocol} where no run of these options has come to it.
+  void check_restored();
 
   // What a round hands out, to each replica its part of it.
   std::vector<Task> tasks_of(const TrainingTask& task);
@@ -50,7 +52,6 @@ struct Training::State {
   void count(const TrainingTask& task, int worker, TrainingResult& result);
   void predict_one(const TrainingTask& task);
 
-  const ModelFactory make_model;
   const partitioner::Model model;
   const partitioner::Plan plan;
   const Schedule schedule;

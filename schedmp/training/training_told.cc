@@ -30,12 +30,12 @@ RunTold Training::told() const {
   const State& half = *state_;
   const TrainingOptions& options = half.options;
   // Not as it was rewritten for this plan.
+  const partitioner::Model* const original = half.model.original();
   RunTold told{
       {kToldModel, options.model_source},
-      {"model fingerprint", half.make_model(options.model_source).fingerprint()},
+      {"model fingerprint", (original != nullptr ? *original : half.model).fingerprint()},
       {"--data", kerf::format("{} {} {}", options.dataset, State::fingerprint_of(half.train),
                               State::fingerprint_of(half.test))},
-      {"--weights", options.weights.empty() ? "none" : options.weights},
       {"--batch", kerf::format("{}", options.batch)},
       {"--seed", kerf::format("{}", options.seed)},
       {"--no-shuffle", yes_or_no(!options.shuffle)},
@@ -47,7 +47,11 @@ RunTold Training::told() const {
                         ? kerf::format("{}", half.rounds.total_steps())
                         : "any";
   if (!half.numbering.names.empty()) told[kToldNumbering] = write_numbering(half.numbering);
-  told["--save-every"] = half.schedule.endless() ? kerf::format("{}", options.drain_every) : "any";
+  // One that never drains has other bits, and others by where it was made to drain.
+  told["--schedule"] =
+      half.schedule.endless()
+          ? kerf::format("one that never drains, with --save-every {}", options.drain_every)
+          : "one that drains behind each step";
   return told;
 }
 

@@ -1,8 +1,11 @@
 // Whatever the system refuses within a save, and wherever a process is killed in it, the snapshot
 // before or the new one is whole: every call of the system that touches their folder fails once, in
 // a run of its own. (This program has those calls in place of the C library.)
+#include <dirent.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -107,6 +110,17 @@ int mkdir(const char* path, mode_t mode) noexcept {
   return static_cast<int>(syscall(SYS_mkdir, path, mode));
 }
 
+int stat(const char* path, struct stat* facts) noexcept {
+  if (goes_wrong(path)) return -1;
+  return static_cast<int>(syscall(SYS_newfstatat, AT_FDCWD, path, facts, 0));
+}
+
+dirent* readdir(DIR* folder) {
+  static const auto real = reinterpret_cast<dirent* (*)(DIR*)>(dlsym(RTLD_NEXT, "readdir"));
+  if (calls_left >= 0 && goes_wrong(path_of(dirfd(folder)))) return nullptr;
+  return real(folder);
+}
+
 }  // extern "C"
 
 namespace kerf::schedmp {
@@ -141,8 +155,10 @@ struct Stair : public KeepsState<Stair, SchedulerHalf<StairMessages>> {
   void state(Archive& archive) {
     archive(place);
   }
+  bool goes_on_anywhere() const override { return divided; }
   uint64_t place = 1;
   int begins = -1;
+  bool divided = false;
 };
 
 struct StairWorker : public KeepsState<StairWorker, WorkerHalf<StairMessages>> {
@@ -154,15 +170,33 @@ struct StairWorker : public KeepsState<StairWorker, WorkerHalf<StairMessages>> {
   uint64_t place = 5;
 };
 
-class FailingSaves : public testing::Test {
+// As a training's, it writes its state as it goes, and finds it among all workers' files.
+struct DividedStairWorker : public StairWorker, private DividedState {
+  void start(runtime::Workplace& workplace, const NoJob& /*job*/) override {
+    worker = static_cast<size_t>(workplace.worker);
+  }
+  DividedState* divided_state() override { return this; }
+  void save(PartWriter& to, Reach /*reach*/) override {
+    for (const char byte : runtime::encode(place)) to.write({&byte, 1});
+  }
+  void load(const std::vector<PlacedPart>& parts, const Alive& alive) override {
+    place = runtime::decode<uint64_t>(read_part(parts.at(parts.size() == 1 ? 0 : worker), alive));
+  }
+  size_t worker = 0;
+};
+
+// Whether the workers' states are divided.
+class FailingSaves : public testing::TestWithParam<bool> {
  protected:
   fs::path kept() const { return folder_ / "watched-snapshots"; }
   // What it comes to.
   uint64_t run(const SnapshotOptions& options, int begins = -1) {
     Stair program;
     program.begins = begins;
-    const auto crew =
-        kerf::tests::inproc_crew(kStairWorkers, {{"stair", worker_half<StairWorker>}});
+    program.divided = GetParam();
+    const auto crew = kerf::tests::inproc_crew(
+        kStairWorkers,
+        {{"stair", GetParam() ? worker_half<DividedStairWorker> : worker_half<StairWorker>}});
     report_ = schedmp::run(program, *crew, {.snapshots = options});
     crew->stop();
     return program.place;
@@ -177,7 +211,7 @@ class FailingSaves : public testing::Test {
   LoopReport report_;
 };
 
-TEST_F(FailingSaves, LeaveTheOneBeforeOrTheNewOneAndTheRunGoesOn) {
+TEST_P(FailingSaves, LeaveTheOneBeforeOrTheNewOneAndTheRunGoesOn) {
   const uint64_t end = run({});
   int failed = 0;
   for (const int error : {ENOSPC, EIO}) {
@@ -197,7 +231,7 @@ TEST_F(FailingSaves, LeaveTheOneBeforeOrTheNewOneAndTheRunGoesOn) {
   EXPECT_GT(failed, 20);
 }
 
-TEST_F(FailingSaves, OfAProcessThatIsKilledToo) {
+TEST_P(FailingSaves, OfAProcessThatIsKilledToo) {
   const uint64_t end = run({});
   int killed = 0;
   for (bool any = true; any; ++killed) {
@@ -220,6 +254,9 @@ TEST_F(FailingSaves, OfAProcessThatIsKilledToo) {
   }
   EXPECT_GT(killed, 40);
 }
+
+INSTANTIATE_TEST_SUITE_P(Halves, FailingSaves, testing::Bool(),
+                         [](const auto& halves) { return halves.param ? "divided" : "whole"; });
 
 }  // namespace
 }  // namespace kerf::schedmp

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstring>
 #include <fstream>
 
 #include "runtime/file.h"
@@ -121,6 +123,23 @@ TEST_F(TrainingSnapshots, OfARunThatWasOverSavesItsWeightsAnew) {
   EXPECT_FALSE(again.next());
 }
 
+// Best weights are on disk before a snapshot has their evaluation.
+TEST_F(TrainingSnapshots, BetweenAnEvaluationAndWhatItKeepsThereIsNone) {
+  TrainingOptions options;
+  options.shards = "shards";
+  options.steps = 4;
+  options.patience = 2;
+  Rounds rounds(options, 70, 33);
+  while (!rounds.waits()) ASSERT_TRUE(rounds.next());
+  EXPECT_FALSE(rounds.keeps_next());
+  ASSERT_TRUE(rounds.judge(1));
+  EXPECT_TRUE(rounds.keeps_next());
+  const auto task = rounds.next();
+  ASSERT_TRUE(task);
+  EXPECT_EQ(task->kind, TaskKind::kSave);
+  EXPECT_FALSE(rounds.keeps_next());
+}
+
 // ---- another plan
 
 const Case kLayers[] = {{.workers = 1, .optimizer = kAdam},
@@ -145,6 +164,16 @@ TEST_F(TrainingSnapshots, OfAnyDivisionGoesOnByAnyOther) {
       take(saver, 5);
       expect_same_run(train(with(loader, resumed())), one);
     }
+  }
+}
+
+// Running statistics go with the weights, whoever has them.
+TEST_F(TrainingSnapshots, OfRunningStatisticsGoesOnUnderAnotherPlan) {
+  const Case one{.source = "filtering", .workers = 1, .optimizer = kAdam};
+  const Case two{.source = "filtering", .workers = 2, .optimizer = kAdam};
+  for (const Case& saver : {one, two}) {
+    take(saver, 5);
+    expect_same_run(train(with(one, resumed())), train(with(two, resumed())));
   }
 }
 
@@ -216,6 +245,103 @@ TEST_F(TrainingSnapshots, EveryByteCounts) {
     std::ofstream(file, std::ios::binary) << bytes;
   }
   EXPECT_THAT(faults_of(checkpoint), testing::IsEmpty());
+}
+
+// ---- a scheduler's file whose sums are right
+
+// Where its numbers are, of int64_t but for those that say so (Rounds::state).
+constexpr size_t kSequence = 0, kStep = 8, kEpoch = 16, kFirst = 24, kTestFirst = 32;
+constexpr size_t kEvaluating = 41, kWaits = 43;  // bools
+constexpr size_t kLowest = 45;                   // a double
+constexpr size_t kInVain = 53;                   // an int
+constexpr size_t kRecords = 57;
+
+template <class T>
+std::string changed(std::string bytes, size_t at, T value) {
+  std::memcpy(bytes.data() + at, &value, sizeof value);
+  return bytes;
+}
+
+class WrongSchedulers : public TrainingSnapshots {
+ protected:
+  // What a run says that is to go on from it; empty: it did.
+  std::string told_of(const std::string& scheduler) {
+    Checkpoint manifest = read_manifest(checkpoint_);
+    manifest.scheduler = write_part(scheduler_file(checkpoint_), scheduler).part;
+    write_manifest(checkpoint_, manifest);
+    const auto error = kerf::tests::error_of([&] { train(with(case_, resumed())); });
+    return error ? error->what() : "";
+  }
+  // Within the second epoch of four steps, behind an evaluation; or before the first.
+  std::string taken(int64_t at) {
+    take(case_, at);
+    checkpoint_ = checkpoint_path(kept(), at);
+    return runtime::read_file(scheduler_file(checkpoint_));
+  }
+
+  Case case_{.source = "12-3-5", .workers = 2, .patience = 3};
+  fs::path checkpoint_;
+};
+
+TEST_F(WrongSchedulers, AreRefusedByName) {
+  const std::string right = taken(6);
+  int64_t step = 0;
+  std::memcpy(&step, right.data() + kStep, sizeof step);
+  ASSERT_EQ(step, 6);
+  ASSERT_EQ(told_of(right), "");
+  std::vector<std::string> wrongs;
+  for (const size_t at : {kSequence, kStep, kEpoch, kFirst, kTestFirst})
+    for (const int64_t value : {int64_t{-1}, INT64_MAX, INT64_MIN})
+      wrongs.push_back(changed(right, at, value));
+  for (const size_t at : {kStep, kEpoch, kFirst, kTestFirst}) {
+    int64_t was = 0;
+    std::memcpy(&was, right.data() + at, sizeof was);
+    wrongs.push_back(changed(right, at, was + 1));
+  }
+  for (const size_t at : {kEvaluating, kWaits}) wrongs.push_back(changed(right, at, true));
+  for (const double value : {std::nan(""), -HUGE_VAL})
+    wrongs.push_back(changed(right, kLowest, value));
+  for (const int value : {-1, 4, INT32_MAX}) wrongs.push_back(changed(right, kInVain, value));
+  for (size_t i = 0; i < wrongs.size(); ++i)
+    EXPECT_THAT(told_of(wrongs[i]), testing::HasSubstr("checkpoint-6/scheduler")) << i;
+}
+
+TEST_F(WrongSchedulers, WithinAnEvaluationThatHasNoRecordAreRefused) {
+  case_.steps = 4;
+  EXPECT_THAT(told_of(changed(taken(4), kTestFirst, int64_t{22})),
+              testing::HasSubstr("an evaluation that has no record"));
+}
+
+TEST_F(WrongSchedulers, OfARunThatWasLongerAreRefused) {
+  const std::string right = taken(6);
+  case_.steps = 5;
+  EXPECT_THAT(told_of(right),
+              testing::HasSubstr("its run made 6 steps, and this one ends after 5"));
+  case_.steps = 6;
+  EXPECT_EQ(told_of(right), "");
+}
+
+// Whatever byte is another: it is refused, or the run ends.
+TEST_F(WrongSchedulers, NeverCrash) {
+  const std::string right = taken(6);
+  for (size_t at = 0; at < right.size(); at += at < kRecords ? 1 : 7)
+    for (const int bits : {0x01, 0xff})
+      told_of(changed(right, at, static_cast<char>(right[at] ^ bits)));
+}
+
+// ---- a disk that is full
+
+TEST(FailedParts, AreNotWrittenOnAndTheWorkerIsNotSilent) {
+  int alive = 0;
+  int written = 0;
+  PartWriter writer("/proc/none/worker-0", [&] { ++alive; });
+  const ops::ValueSpec spec{ops::DType::kFloat32, {2}};
+  const StoredSlice slice{kWeights, "fc", spec, ops::Box::whole(1),
+                          [&](SafetensorsStream&) { ++written; }};
+  write_slices({slice, slice}, writer);
+  EXPECT_EQ(written, 0);
+  EXPECT_GT(alive, 0);
+  EXPECT_THAT(writer.finish().failure, testing::HasSubstr("worker-0"));
 }
 
 }  // namespace
