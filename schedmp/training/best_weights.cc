@@ -1,10 +1,11 @@
 #include "schedmp/training/best_weights.h"
 
-#include <algorithm>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "ops/pack.h"
+#include "schedmp/training/part_shares.h"
 #include "schedmp/training/shards.h"
 #include "schedmp/training/weight_slices.h"
 
@@ -12,27 +13,8 @@ namespace kerf::schedmp {
 
 namespace {
 
-struct PartShare {
-  const partitioner::Value* value;
-  const ops::Share* share;
-  bool first;  // of its box
-};
-
-std::vector<PartShare> shares_of_part(const partitioner::Model& model,
-                                      const partitioner::Plan& plan, int part) {
-  std::vector<PartShare> shares;
-  for (const partitioner::ValueId id : model.kept_values()) {
-    const ops::Layout& layout = plan.layouts[static_cast<size_t>(id)];
-    const ops::Share* share = layout.find(part);
-    if (share == nullptr || model.value(id).literal != nullptr) continue;
-    const auto first = std::ranges::find(layout.shares, share->box, &ops::Share::box);
-    shares.push_back({&model.value(id), share, &*first == share});
-  }
-  return shares;
-}
-
-ops::ValueSpec local_spec(const PartShare& of) {
-  return {of.value->spec.dtype, ops::local_shape(of.share->box, of.value->spec.shape)};
+ops::ValueSpec local_spec(const partitioner::Value& value, const ops::Box& box) {
+  return {value.spec.dtype, ops::local_shape(box, value.spec.shape)};
 }
 
 RowRange rows_of_slice(const ops::Box& slice, const ops::Shape& shape) {
@@ -46,16 +28,19 @@ void add_best_weights(const partitioner::Model& model, const partitioner::Plan& 
                       std::vector<StoredSlice>& to) {
   for (const int part : parts) {
     const std::filesystem::path file = shard_file(shards, part);
-    if (!std::filesystem::exists(file)) continue;
+    std::error_code unknown;  // then opening it says why
+    if (std::filesystem::status(file, unknown).type() == std::filesystem::file_type::not_found)
+      continue;
     const auto reader = std::make_shared<SafetensorsReader>(file);
-    for (const PartShare& each : shares_of_part(model, plan, part)) {
-      if (!each.first) continue;
-      const auto write = [reader, name = each.value->name,
-                          spec = local_spec(each)](SafetensorsStream& stream) {
+    for (const auto& [id, share, first] : shares_of_part(model, plan.layouts, part)) {
+      if (!first) continue;
+      const partitioner::Value& value = model.value(id);
+      const auto write = [reader, name = value.name,
+                          spec = local_spec(value, share->box)](SafetensorsStream& stream) {
         for (const ops::Box& slice : slices_of(spec))
           stream.write(reader->read(name, spec, rows_of_slice(slice, spec.shape)));
       };
-      to.push_back({kBestWeights, each.value->name, each.value->spec, each.share->box, write});
+      to.push_back({kBestWeights, value.name, value.spec, share->box, write});
     }
   }
 }
@@ -64,23 +49,28 @@ void write_best_weights(StoredSlices& from, const partitioner::Model& model,
                         const partitioner::Plan& plan, const std::vector<int>& parts,
                         const std::filesystem::path& shards) {
   for (const int part : parts) {
-    const std::vector<PartShare> shares = shares_of_part(model, plan, part);
+    const std::vector<PartShare> shares = shares_of_part(model, plan.layouts, part);
     std::vector<NamedSpec> specs;
-    for (const PartShare& each : shares) specs.push_back({each.value->name, local_spec(each)});
+    for (const PartShare& each : shares) {
+      const partitioner::Value& value = model.value(each.value);
+      specs.push_back({value.name, local_spec(value, each.share->box)});
+    }
     SafetensorsWriter file(shard_file(shards, part), specs);
-    for (const auto& [value, share, first] : shares)
-      for (const ops::Box& slice : slices_of(value->spec)) {
-        const ops::Box piece =
-            ops::normalized(ops::intersect(slice, share->box), value->spec.shape);
+    for (const PartShare& each : shares) {
+      const partitioner::Value& value = model.value(each.value);
+      const ops::Box& box = each.share->box;
+      for (const ops::Box& slice : slices_of(value.spec)) {
+        const ops::Box piece = ops::normalized(ops::intersect(slice, box), value.spec.shape);
         if (piece.empty()) continue;
-        const std::string whole = from.read(kBestWeights, value->name, value->spec, share->box,
-                                            rows_of_slice(slice, value->spec.shape));
-        const ops::Selection selection(slice, piece, value->spec);
+        const std::string whole = from.read(kBestWeights, value.name, value.spec, box,
+                                            rows_of_slice(slice, value.spec.shape));
+        const ops::Selection selection(slice, piece, value.spec);
         std::string bytes(selection.bytes(1), '\0');
         selection.pack(reinterpret_cast<const std::byte*>(whole.data()),
                        reinterpret_cast<std::byte*>(bytes.data()), 1);
         file.write(bytes);
       }
+    }
     file.commit();
   }
 }

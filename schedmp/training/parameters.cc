@@ -11,6 +11,7 @@
 #include "runtime/error.h"
 #include "runtime/host_work.h"
 #include "schedmp/safetensors.h"
+#include "schedmp/training/part_shares.h"
 #include "schedmp/training/stored_weights.h"
 #include "schedmp/training/weight_slices.h"
 
@@ -267,10 +268,8 @@ void Parameters::save(size_t part, int number, const std::vector<ops::Layout>& l
   std::erase_if(mine, [&](const Tensor& each) { return each.part != part; });
   std::vector<NamedSpec> specs;
   std::vector<std::pair<Tensor, const ops::Box*>> shares;
-  for (const partitioner::ValueId id : model_.kept_values()) {
+  for (const auto& [id, share, first] : shares_of_part(model_, layouts, number)) {
     const Value& value = model_.value(id);
-    const ops::Share* share = layouts[static_cast<size_t>(id)].find(number);
-    if (share == nullptr || value.literal != nullptr) continue;
     shares.emplace_back(holder(mine, id, share->box), &share->box);
     specs.push_back(
         {value.name, {value.spec.dtype, ops::local_shape(share->box, value.spec.shape)}});

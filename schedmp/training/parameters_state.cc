@@ -1,8 +1,8 @@
 // A worker's shares of weights and optimizer states on their way into checkpoints and back.
-#include <algorithm>
 #include <utility>
 
 #include "schedmp/training/parameters.h"
+#include "schedmp/training/part_shares.h"
 #include "schedmp/training/stored_slices.h"
 
 namespace kerf::schedmp {
@@ -35,14 +35,8 @@ std::vector<StoredSlice> Parameters::slices(Reach reach,
       for (const Tensor& at : mine) add_slices(at, local(at).box, slices);
       continue;
     }
-    for (const partitioner::ValueId id : model_.kept_values()) {
-      if (model_.value(id).literal != nullptr) continue;
-      const ops::Layout& layout = layouts[static_cast<size_t>(id)];
-      const ops::Share* share = layout.find(parts_[part]->part);
-      if (share == nullptr) continue;
-      const auto first = std::ranges::find(layout.shares, share->box, &ops::Share::box);
-      if (&*first == share) add_slices(holder(mine, id, share->box), share->box, slices);
-    }
+    for (const auto& [id, share, first] : shares_of_part(model_, layouts, parts_[part]->part))
+      if (first) add_slices(holder(mine, id, share->box), share->box, slices);
   }
   return slices;
 }
