@@ -1,4 +1,5 @@
-// What of a model's kept tensors a part has, by the plan's layouts: what workers save. Pure function.
+// What of a model's kept tensors a part has, by the plan's layouts: what workers save. A pure
+// function.
 #pragma once
 
 #include <vector>
