@@ -69,13 +69,14 @@ std::vector<Listed> CheckpointCommand::list(const fs::path& from) const {
   std::vector<Listed> all;
   for (const auto& [number, path] : schedmp::checkpoints_in(from)) {
     Listed& one = all.emplace_back(Listed{path, number, false, {}, {}});
+    const bool finished = schedmp::has_manifest(path);
     if (verify) one.faults = schedmp::faults_of(path);
     try {
       one.manifest = schedmp::read_manifest(path);
     } catch (const Error& error) {
       if (!verify) one.faults.emplace_back(error.what());
     }
-    one.finished = schedmp::has_manifest(path);
+    one.finished = finished && schedmp::has_manifest(path);  // before and behind the look
     if (!one.finished) one.faults.clear();
   }
   if (all.empty()) throw Error(ErrorCode::kUsage, "there is no checkpoint in it", from.string());

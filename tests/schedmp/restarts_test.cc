@@ -452,8 +452,8 @@ TEST(Restarts, WhatDiesOfTheSameTaskThreeTimesEndsTheRunWithTheFirstCause) {
   EXPECT_EQ(error->code(), ErrorCode::kLost);
   EXPECT_THAT(error->what(),
               AllOf(HasSubstr("signal 9 (Killed)"), HasSubstr("2 losses in the same round since")));
-  // The first may come before a result of the round before that task.
-  EXPECT_THAT(begun_before.size(), AllOf(testing::Ge(2u), testing::Le(4u)));
+  // The first may come before results of the rounds before that task, or be met while all begin.
+  EXPECT_THAT(begun_before.size(), AllOf(testing::Ge(2u), testing::Le(12u)));
 }
 
 // Kills a worker of each crew that begins again, before it has registered.
