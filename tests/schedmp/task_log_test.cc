@@ -66,7 +66,8 @@ TEST(TaskLog, WhatLiesBehindABarrierWaitsUntilItIsPassed) {
   EXPECT_THAT(log.take(), ElementsAre("behind"));
 }
 
-TEST(TaskLog, ABarrierInVainForgetsNothing) {
+// A task before the barrier, which is answered so, and one behind it.
+TaskLog log_with_barrier(const std::string& answer) {
   TaskLog log = log_of(true, 1);
   log.add_barrier("keep");
   log.add({7, 0}, "behind");
@@ -74,7 +75,12 @@ TEST(TaskLog, ABarrierInVainForgetsNothing) {
   log.answer("a");
   log.open_barrier();
   log.take();
-  log.answer("no room");
+  log.answer(answer);
+  return log;
+}
+
+TEST(TaskLog, ABarrierInVainForgetsNothing) {
+  TaskLog log = log_with_barrier("no room");
   log.pass_barrier(true);
   EXPECT_THAT(log.take(), ElementsAre("behind"));
   log.repeat();
@@ -82,14 +88,7 @@ TEST(TaskLog, ABarrierInVainForgetsNothing) {
 }
 
 TEST(TaskLog, ABarrierThatWasNotPassedIsNotRepeated) {
-  TaskLog log = log_of(true, 1);
-  log.add_barrier("keep");
-  log.add({7, 0}, "behind");
-  log.take();
-  log.answer("a");
-  log.open_barrier();
-  log.take();
-  log.answer("kept here, but not elsewhere");
+  TaskLog log = log_with_barrier("kept here, but not elsewhere");
   log.repeat();
   EXPECT_THAT(log.take(), ElementsAre("task 0", "behind"));
 }
