@@ -9,7 +9,8 @@
 //
 //   worker                              scheduler
 //   kRegister: who I am       ───────>
-//                             <───────  kWelcome: your number, transport  (or kRefuse: why not)
+//                             <───────  kWelcome: your number, transport  (or kRefuse: why not;
+//                                                                          kSpare: not yet)
 //   kAddress: my endpoint's   ───────>
 //                             <───────  kStart: wiring, program, job      (when all have addresses)
 //   kReady: channels open     ───────>
@@ -52,6 +53,7 @@ enum class ControlType : uint16_t {
   kBye,           // worker -> scheduler: left in order
   kFailed,        // worker -> scheduler: an Error ended me
   kAgain,         // scheduler -> worker: the run begins again; register as if for the first time
+  kSpare,         // scheduler -> worker: all places are taken; wait for one
 };
 
 struct ControlMessage {

@@ -221,6 +221,11 @@ void ControlThread::handle(ControlMessage message) {
     case ControlType::kAgain:
       if (options_.again) options_.again();
       throw Error(ErrorCode::kLost, "the run begins again, with other workers");
+    case ControlType::kSpare:
+      joined_ = true;
+      report_at_ = heard_;
+      if (options_.waits) options_.waits();
+      return;
     case ControlType::kWelcome:
       joined_ = true;
       local_ = decode<Welcome>(message.payload).local;

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "runtime/failure_detector.h"
+#include "runtime/keeper.h"
 #include "runtime/live_crew.h"
 #include "runtime/wire.h"
 
@@ -46,7 +48,7 @@ LiveCrew::LiveCrew(const CrewOptions& options)
                 "workers over inproc are threads and cannot connect: leave out --listen, or use "
                 "--transport shm, ipc or tcp");
   begin_epoch();
-  keeper_ = std::jthread([this](const std::stop_token& stop) { keep(stop); });
+  listener_ = std::jthread([this](const std::stop_token& stop) { listen(stop); });
 }
 
 void LiveCrew::begin_epoch() {
@@ -61,7 +63,7 @@ void LiveCrew::begin_epoch() {
                                   options_.admission);
   server_->watch(interrupt_->descriptor());
   const std::lock_guard lock(mutex_);
-  roster_.emplace(options_, *server_, std::move(members));
+  roster_.emplace(options_, *server_, std::move(members), std::exchange(returning_, {}));
   ++epoch_;
   token_ = random_bits();
 }
@@ -104,8 +106,8 @@ void LiveCrew::start_processes(std::vector<Member>& members) {
   for (auto& member : members) {
     auto command = options_.worker_command;
     command.insert(command.end(),
-                   {"--connect", address, "--index", std::to_string(member.info.worker), "--device",
-                    device_of(member.info.worker)});
+                   {kKeptFlag, "--connect", address, "--index", std::to_string(member.info.worker),
+                    "--device", device_of(member.info.worker)});
     member.process = Process::spawn(command);
     member.info.pid = member.process->pid();
   }
@@ -113,7 +115,7 @@ void LiveCrew::start_processes(std::vector<Member>& members) {
 }
 
 LiveCrew::~LiveCrew() {
-  keeper_ = {};
+  listener_ = {};
   const std::lock_guard listening(listening_);
   try {
     if (roster_) tell_all_to_stop();
@@ -139,6 +141,10 @@ void LiveCrew::wait_for_all(const Waiting& waiting) {
   int told = -1;
   while (true) {
     throw_if_over();
+    {
+      const std::lock_guard lock(mutex_);
+      roster_->fill_places();
+    }
     const int here = roster_->joined();
     if (waiting && here != told) waiting(here, server_->address());
     told = here;
@@ -194,11 +200,14 @@ void LiveCrew::wire() {
 // new processes under their old numbers, and its token is unknown to the next. Who connects finds
 // the same address.
 void LiveCrew::end_epoch() {
-  for (const Member& member : roster_->members()) {
-    if (member.process || member.state == State::kAbsent) continue;
-    server_->send(member.peer, {ControlType::kAgain, {}});
-    server_->forget(member.peer);
+  std::vector<int> peers = roster_->spares();
+  for (const Member& member : roster_->members())
+    if (!member.process && member.state != State::kAbsent) peers.push_back(member.peer);
+  for (const int peer : peers) {
+    server_->send(peer, {ControlType::kAgain, {}});
+    server_->forget(peer);
   }
+  if (!options_.listen.empty()) returning_ = roster_->returning(Clock::now());
   {
     const std::lock_guard lock(mutex_);
     roster_.reset();  // kills and reaps
@@ -319,6 +328,7 @@ void LiveCrew::tell_all_to_stop() {
   stopping_ = true;
   roster_->close();
   server_->unwatch(interrupt_->descriptor());
+  for (const int spare : roster_->spares()) server_->send(spare, {ControlType::kStop, {}});
   for (auto& member : roster_->members()) {
     if (member.state != State::kAbsent && member.state != State::kLeft)
       server_->send(member.peer, {ControlType::kStop, {}});

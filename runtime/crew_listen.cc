@@ -63,12 +63,12 @@ ControlCounters LiveCrew::counters() const {
 
 // While the crew's thread is busy elsewhere, workers still get answers. A socket of ZeroMQ may pass
 // from thread to thread across a full fence, which the mutex is.
-void LiveCrew::keep(const std::stop_token& stop) {
+void LiveCrew::listen(const std::stop_token& stop) {
   std::mutex sleep_mutex;
   std::condition_variable_any sleep;
   while (!stop.stop_requested()) {
     std::unique_lock sleeping(sleep_mutex);
-    sleep.wait_for(sleeping, stop, kKeepEvery, [] { return false; });
+    sleep.wait_for(sleeping, stop, kListenEvery, [] { return false; });
     const std::unique_lock listening(listening_, std::try_to_lock);
     if (!listening.owns_lock() || stop.stop_requested() || !roster_ || over_) continue;
     try {

@@ -22,6 +22,8 @@ std::optional<Lost> lost(const Member& member, const CrewOptions& options, Clock
   if (member.process_end && now >= member.ended_at + kLastWords)
     return Lost{member.ended_at, *member.process_end};
   if (member.state == Member::State::kAbsent) return {};
+  if (member.replaced_at)
+    return Lost{*member.replaced_at, "it died, and its keeper has started another"};
   if (member.broken_at && now >= *member.broken_at + kReconnect)
     return Lost{*member.broken_at, "its connection broke"};
   if (now >= member.heard + options.silence)
@@ -97,7 +99,7 @@ void forgive(std::vector<Member>& members, Clock::duration by) {
     for (auto* time : {&member.ended_at, &member.heard, &member.reported, &member.progressed,
                        &member.task_since})
       *time += by;
-    for (auto* time : {&member.broken_at, &member.failed_at})
+    for (auto* time : {&member.broken_at, &member.replaced_at, &member.failed_at})
       if (*time) **time += by;
   }
 }

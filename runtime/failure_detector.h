@@ -13,6 +13,15 @@
 
 namespace kerf::runtime {
 
+// Where a worker comes from: equal for the one behind it, whether that is the same process or
+// another of the same keeper (keeper.h).
+struct Origin {
+  std::string host;  // Reach::host
+  int process = 0;
+
+  bool operator==(const Origin&) const = default;
+};
+
 struct Member {
   enum class State { kAbsent, kJoined, kAddressed, kStarted, kReady, kLeft };
 
@@ -25,7 +34,9 @@ struct Member {
   std::optional<Process> process;
   std::optional<std::string> process_end;
   Clock::time_point ended_at;
-  std::optional<Clock::time_point> broken_at;  // its connection
+  Origin origin;
+  std::optional<Clock::time_point> broken_at;    // its connection
+  std::optional<Clock::time_point> replaced_at;  // when its keeper had started another
   Clock::time_point heard;
   Clock::time_point reported;
   Clock::time_point progressed;  // finished or began something, or got work while idle

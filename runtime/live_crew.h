@@ -2,8 +2,8 @@
 // there. crew.cc makes, wires and ends it; crew_listen.cc carries tasks and results and judges.
 //
 // Threads: as Crew. Whoever talks to the server holds listening_: a call of the crew's thread for
-// as long as it lasts, or the keeper while no call does. Who then changes what the members tell of
-// themselves holds mutex_ as well, for a moment: so workers() needs mutex_ alone and never waits
+// as long as it lasts, or the listener while no call does. Who then changes what the members tell
+// of themselves holds mutex_ as well, for a moment: so workers() needs mutex_ alone and never waits
 // for a call that listens.
 #pragma once
 
@@ -48,7 +48,7 @@ class LiveCrew final : public Crew {
 
  private:
   static constexpr std::chrono::milliseconds kCheckEvery{100};
-  static constexpr std::chrono::milliseconds kKeepEvery{200};  // between looks of the keeper
+  static constexpr std::chrono::milliseconds kListenEvery{200};  // between looks of the listener
 
   // Of this epoch: its workers, or an address for them.
   void begin_epoch();
@@ -58,7 +58,7 @@ class LiveCrew final : public Crew {
   void start_threads();
   const std::string& device_of(int worker) const;
   void start_processes(std::vector<Member>& members);
-  void keep(const std::stop_token& stop);
+  void listen(const std::stop_token& stop);
 
   // Takes in one message, or what else happens until the deadline, or kCheckEvery.
   void step(Deadline deadline);
@@ -93,7 +93,7 @@ class LiveCrew final : public Crew {
   std::optional<int> culprit_;  // whose fault it is
   bool lost_ = false;           // that is the loss of a worker which others may replace
   Clock::time_point check_at_;
-  Standstill still_{kKeepEvery};
+  Standstill still_{kListenEvery};
   // What start() was called with.
   struct Started {
     std::string program;
@@ -108,7 +108,8 @@ class LiveCrew final : public Crew {
   std::string host_;        // of this process
   ControlCounters before_;  // of the epochs before
   std::map<std::pair<int, int>, KeptFile> kept_;
-  std::jthread keeper_;
+  std::vector<Returning> returning_;  // to the next epoch
+  std::jthread listener_;
 };
 
 }  // namespace kerf::runtime

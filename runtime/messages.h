@@ -19,10 +19,11 @@ struct Registration {
   int32_t wish = -1;  // the number it wants; -1: any
   std::string device;
   Reach reach = {};
+  int32_t keeper = 0;  // the process that starts another when this one dies; 0: none does
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(identity, pid, wish, device, reach);
+    archive(identity, pid, wish, device, reach, keeper);
   }
 };
 

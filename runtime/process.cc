@@ -88,12 +88,14 @@ Process Process::spawn(const std::vector<std::string>& command) {
 Process::Process(Process&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
       descriptor_(std::exchange(other.descriptor_, -1)),
-      ended_(std::move(other.ended_)) {}
+      ended_(std::move(other.ended_)),
+      exit_code_(other.exit_code_) {}
 
 Process& Process::operator=(Process&& other) noexcept {
   std::swap(pid_, other.pid_);
   std::swap(descriptor_, other.descriptor_);
   std::swap(ended_, other.ended_);
+  std::swap(exit_code_, other.exit_code_);
   return *this;
 }
 
@@ -111,6 +113,7 @@ std::optional<std::string> Process::ended() {
   int status = 0;
   const pid_t reaped = ::waitpid(pid_, &status, WNOHANG);
   if (reaped == pid_) ended_ = how_it_ended(status);
+  if (reaped == pid_ && WIFEXITED(status)) exit_code_ = WEXITSTATUS(status);
   // Where SIGCHLD is ignored, which is inherited, the kernel reaps and tells nobody.
   if (reaped < 0 && errno == ECHILD) ended_ = "an end in an unknown way";
   return ended_;

@@ -31,6 +31,8 @@ class Process {
   // How it ended ("exit code 1", "signal 9 (Killed)"), empty while it runs. Reaps. Where SIGCHLD is
   // ignored nobody can know how.
   std::optional<std::string> ended();
+  // Once it has ended with one; empty: by a signal, or in an unknown way.
+  std::optional<int> exit_code() const { return exit_code_; }
   // Empty when the deadline passed.
   std::optional<std::string> wait(Deadline deadline);
   // Ignored once it has ended.
@@ -41,6 +43,7 @@ class Process {
   pid_t pid_ = -1;
   int descriptor_ = -1;
   std::optional<std::string> ended_;
+  std::optional<int> exit_code_;
 };
 
 // This process becomes a new one of the same program and arguments: nothing of what it holds or

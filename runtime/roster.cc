@@ -8,9 +8,27 @@
 namespace kerf::runtime {
 
 using State = Member::State;
+using namespace std::chrono_literals;
 
-Roster::Roster(const CrewOptions& options, ControlServer& server, std::vector<Member> members)
-    : options_(options), server_(server), members_(std::move(members)) {
+namespace {
+
+// In which who was in the last epoch comes again: a process begins anew within some tenths.
+constexpr auto kReserved = 2s;
+
+Origin origin_of(const Registration& registration) {
+  return {registration.reach.host,
+          registration.keeper != 0 ? registration.keeper : registration.pid};
+}
+
+}  // namespace
+
+Roster::Roster(const CrewOptions& options, ControlServer& server, std::vector<Member> members,
+               std::vector<Returning> returning)
+    : options_(options),
+      server_(server),
+      members_(std::move(members)),
+      returning_(std::move(returning)),
+      reserved_until_(after(kReserved)) {
   for (const auto& member : members_)
     if (member.process) server_.watch(member.process->descriptor());
 }
@@ -18,6 +36,8 @@ Roster::Roster(const CrewOptions& options, ControlServer& server, std::vector<Me
 void Roster::handle(const ControlServer::Incoming& incoming) {
   const auto found = by_peer_.find(incoming.peer);
   if (found == by_peer_.end()) {
+    for (Spare& spare : spares_)
+      if (spare.peer == incoming.peer) return hear_spare(spare, incoming);
     if (incoming.disconnected) return;
     if (incoming.message.type == ControlType::kRegister)
       admit(incoming.peer, incoming.message.payload);
@@ -101,8 +121,7 @@ void Roster::take_farewell(Member& member, const std::string& payload) {
 
 void Roster::take_report(Member& member, const std::string& payload) {
   auto report = decode<Report>(payload);
-  server_.send(member.peer, {ControlType::kClock, encode(ClockAnswer{.sent_ns = report.sent_ns,
-                                                                     .scheduler_ns = now_ns()})});
+  answer_report(member.peer, report);
   auto& info = member.info;
   const bool moved = report.activity.progress != info.activity.progress ||
                      info.activity.doing.empty() != report.activity.doing.empty();
@@ -111,6 +130,27 @@ void Roster::take_report(Member& member, const std::string& payload) {
   info.activity = std::move(report.activity);
   member.reported = Clock::now();
   if (moved) member.progressed = member.reported;
+}
+
+void Roster::answer_report(int peer, const Report& report) {
+  server_.send(peer, {ControlType::kClock,
+                      encode(ClockAnswer{.sent_ns = report.sent_ns, .scheduler_ns = now_ns()})});
+}
+
+// What does not belong ends its waiting.
+void Roster::hear_spare(Spare& spare, const ControlServer::Incoming& incoming) {
+  spare.broken = incoming.disconnected;
+  if (incoming.disconnected) return;
+  spare.heard = Clock::now();
+  const int peer = spare.peer;
+  try {
+    if (incoming.message.type == ControlType::kReport)
+      return answer_report(peer, decode<Report>(incoming.message.payload));
+  } catch (const Error&) {
+    // It is forgotten as well.
+  }
+  server_.forget(peer);
+  std::erase_if(spares_, [&](const Spare& each) { return each.peer == peer; });
 }
 
 void Roster::admit(int peer, const std::string& payload) {
@@ -131,17 +171,20 @@ void Roster::admit(int peer, const std::string& payload) {
       }
     return;
   }
-  const auto place = registration.wish >= 0
-                         ? members_.begin() + registration.wish
-                         : std::find_if(members_.begin(), members_.end(), [](const Member& member) {
-                             return member.state == State::kAbsent;
-                           });
-  Member& member = *place;
+  for (Member& member : members_)
+    if (has_died(member, registration) && !member.replaced_at) member.replaced_at = Clock::now();
+  if (Member* const place = place_for(registration)) return welcome(*place, peer, registration);
+  spares_.push_back({peer, std::move(registration), Clock::now()});
+  server_.send(peer, {ControlType::kSpare, {}});
+}
+
+void Roster::welcome(Member& member, int peer, const Registration& registration) {
   member.state = State::kJoined;
   member.peer = peer;
   member.info.pid = registration.pid;
   member.info.device = registration.device;
   member.reach = registration.reach;
+  member.origin = origin_of(registration);
   member.transports =
       endpoint_kinds(options_.transport, member.process.has_value(), registration.reach);
   member.heard = member.reported = member.progressed = Clock::now();
@@ -157,8 +200,6 @@ void Roster::admit(int peer, const std::string& payload) {
 // Why there is no place for it; empty if there is.
 std::string Roster::no_place_for(const Registration& registration) const {
   if (closed_) return "this run is over";
-  if (all(State::kJoined))
-    return kerf::format("this run has all of its {} workers already", members_.size());
   const int wish = registration.wish;
   if (wish < -1 || wish >= static_cast<int>(members_.size()))
     return kerf::format("there is no worker {} among {}", wish, members_.size());
@@ -166,9 +207,83 @@ std::string Roster::no_place_for(const Registration& registration) const {
   const auto& place = members_[static_cast<size_t>(std::max(wish, 0))];
   if (place.process && (wish < 0 || registration.pid != place.process->pid()))
     return "this run starts its workers itself";
+  if (may_wait(registration)) return {};
+  if (all(State::kJoined))
+    return kerf::format("this run has all of its {} workers already, and {}", members_.size(),
+                        options_.spares == 0 ? "no --spares" : "all of its spares");
   if (wish >= 0 && place.state != State::kAbsent)
     return kerf::format("{} has that number already", name_of(place));
   return {};
+}
+
+// Whether it shows that this one is no more: its keeper starts one at a time.
+bool Roster::has_died(const Member& member, const Registration& registration) const {
+  return registration.keeper != 0 && member.state != State::kAbsent &&
+         member.origin == origin_of(registration);
+}
+
+// Where there is no place yet.
+bool Roster::may_wait(const Registration& registration) const {
+  int more = options_.spares;
+  for (const Member& member : members_) {
+    if (has_died(member, registration)) return true;
+    if (member.broken_at || is_reserved(member.info.worker)) ++more;
+  }
+  return static_cast<int>(spares_.size()) < more;
+}
+
+bool Roster::is_reserved(int worker) const {
+  return Clock::now() < reserved_until_ &&
+         members_[static_cast<size_t>(worker)].state == State::kAbsent &&
+         std::any_of(returning_.begin(), returning_.end(),
+                     [&](const Returning& returning) { return returning.worker == worker; });
+}
+
+Member* Roster::place_for(const Registration& registration) {
+  const auto absent = [&](int worker) -> Member* {
+    Member& member = members_[static_cast<size_t>(worker)];
+    return member.state == State::kAbsent ? &member : nullptr;
+  };
+  if (registration.wish >= 0) return absent(registration.wish);
+  for (const Returning& returning : returning_)
+    if (returning.origin == origin_of(registration) && absent(returning.worker) != nullptr)
+      return absent(returning.worker);
+  for (const Member& member : members_)
+    if (member.state == State::kAbsent && !is_reserved(member.info.worker))
+      return absent(member.info.worker);
+  return nullptr;
+}
+
+void Roster::fill_places() {
+  const auto now = Clock::now();
+  std::erase_if(spares_, [&](const Spare& spare) {
+    if (now < spare.heard + options_.silence) return false;
+    server_.forget(spare.peer);
+    return true;
+  });
+  for (auto spare = spares_.begin(); spare != spares_.end();) {
+    Member* const place = spare->broken ? nullptr : place_for(spare->registration);
+    if (place == nullptr) {
+      ++spare;
+      continue;
+    }
+    welcome(*place, spare->peer, spare->registration);
+    spare = spares_.erase(spare);
+  }
+}
+
+std::vector<int> Roster::spares() const {
+  std::vector<int> peers;
+  for (const Spare& spare : spares_) peers.push_back(spare.peer);
+  return peers;
+}
+
+std::vector<Returning> Roster::returning(Clock::time_point now) const {
+  std::vector<Returning> returning;
+  for (const Member& member : members_)
+    if (member.state != State::kAbsent && now < member.heard + options_.silence)
+      returning.push_back({member.origin, member.info.worker});
+  return returning;
 }
 
 // Why this worker may not take part; empty if it may.

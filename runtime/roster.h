@@ -1,5 +1,9 @@
-// The roster: who joined a run, and what each said. The scheduler's half of the protocol in
-// control.h.
+// The roster: who joined a run, who waits for a place in it, and what each said. The scheduler's
+// half of the protocol in control.h.
+//
+// Places of workers that connect go to whoever comes first; behind a loss those that come again, or
+// whose keepers (keeper.h) start others, get the places that they had, and others what is left when
+// they had time to.
 //
 // Owned by the crew, whose mutex guards it.
 #pragma once
@@ -15,17 +19,31 @@
 
 namespace kerf::runtime {
 
+// A place of the epoch before, and who may come back to it.
+struct Returning {
+  Origin origin;
+  int worker = 0;
+};
+
 class Roster {
  public:
-  // Members with a process are watched through the server from now on.
-  Roster(const CrewOptions& options, ControlServer& server, std::vector<Member> members);
+  // Members with a process are watched through the server from now on. Places of `returning` are
+  // theirs for a while.
+  Roster(const CrewOptions& options, ControlServer& server, std::vector<Member> members,
+         std::vector<Returning> returning = {});
 
   // Takes in what a peer said. A peer that breaks the protocol fails; nothing is thrown.
   void handle(const ControlServer::Incoming& incoming);
   // Notes which processes have ended.
   void look_at_processes();
+  // Gives places that are nobody's to who waits for one.
+  void fill_places();
   // From now on, nobody may join.
   void close() { closed_ = true; }
+  // Who waits for a place, as peers of the server.
+  std::vector<int> spares() const;
+  // Who may come back to the next epoch: all but those that were silent.
+  std::vector<Returning> returning(Clock::time_point now) const;
 
   std::vector<Member>& members() { return members_; }
   const std::vector<Member>& members() const { return members_; }
@@ -43,12 +61,29 @@ class Roster {
   void admit(int peer, const std::string& payload);
   std::string objection(const Registration& registration) const;
   std::string no_place_for(const Registration& registration) const;
+  Member* place_for(const Registration& registration);
+  bool is_reserved(int worker) const;
+  bool may_wait(const Registration& registration) const;
+  bool has_died(const Member& member, const Registration& registration) const;
+  void welcome(Member& member, int peer, const Registration& registration);
   void refuse(int peer, const std::string& why);
+
+  struct Spare {
+    int peer = 0;
+    Registration registration;
+    Clock::time_point heard;
+    bool broken = false;  // its connection
+  };
+  void hear_spare(Spare& spare, const ControlServer::Incoming& incoming);
+  void answer_report(int peer, const Report& report);
 
   const CrewOptions& options_;
   ControlServer& server_;
   std::vector<Member> members_;
   std::map<int, int> by_peer_;  // peer of the server -> worker
+  std::vector<Spare> spares_;   // in the order in which they came
+  std::vector<Returning> returning_;
+  Clock::time_point reserved_until_;
   std::deque<CrewResults> results_;
   bool closed_ = false;
 };

@@ -82,6 +82,7 @@ struct WorkerOptions {
   std::string scheduler;  // its control address, for messages
   std::string keys = {};  // to reach it: a folder (keys.h); empty: none are needed
   int index = -1;         // the wish to be worker `index`; -1: any
+  bool kept = false;      // its parent starts another when it dies (keeper.h)
   std::string device = "cpu";
   DeviceFactory make_device = runtime::make_device;
   std::optional<Reach> reach = {};  // what it tells of where it is; empty: finds out
@@ -94,6 +95,9 @@ struct WorkerOptions {
   // within a second: a process ends itself, and prints the error unless `known`: then the
   // scheduler, which started this worker, asked for the end. Empty (threads): it waits for ever.
   std::function<void(const Error&, bool known)> give_up;
+  // Called by the control thread when all places of the run are taken, and the worker waits for
+  // one. May be empty.
+  std::function<void()> waits = {};
   // Called by the control thread when the run begins again, since a worker was lost: a process
   // becomes a new one that registers anew, so that nothing of before can reach what comes. Does not
   // return. Empty (threads, and workers that the scheduler starts itself): never asked for.

@@ -7,6 +7,7 @@
 #include "ops/arithmetic.h"
 #include "runtime/error.h"
 #include "runtime/file.h"
+#include "runtime/keeper.h"
 #include "runtime/process.h"
 #include "runtime/wire.h"
 #include "schedmp/scheduler.h"
@@ -30,17 +31,28 @@ int parse_index(const std::string& text) {
   return index;
 }
 
-runtime::WorkerOptions parse_flags(int argc, char** argv) {
+struct WorkerFlags {
   runtime::WorkerOptions options;
-  for (int i = 2; i < argc; i += 2) {
+  bool restart = true;
+};
+
+WorkerFlags parse_flags(int argc, char** argv) {
+  WorkerFlags flags;
+  runtime::WorkerOptions& options = flags.options;
+  for (int i = 2; i < argc; ++i) {
     const std::string flag = argv[i];
+    if (flag == runtime::kKeptFlag || flag == "--no-restart") {
+      options.kept = options.kept || flag == runtime::kKeptFlag;
+      flags.restart = flags.restart && flag != "--no-restart";
+      continue;
+    }
     if (flag != "--connect" && flag != "--keys" && flag != "--index" && flag != "--device")
       throw Error(ErrorCode::kUsage,
-                  kerf::format("a worker takes --connect ADDRESS, --keys DIR, --index N and "
-                               "--device NAME, not '{}'",
+                  kerf::format("a worker takes --connect ADDRESS, --keys DIR, --index N, --device "
+                               "NAME and --no-restart, not '{}'",
                                flag));
-    if (i + 1 >= argc) throw Error(ErrorCode::kUsage, kerf::format("{} needs a value", flag));
-    const std::string value = argv[i + 1];
+    if (++i >= argc) throw Error(ErrorCode::kUsage, kerf::format("{} needs a value", flag));
+    const std::string value = argv[i];
     if (flag == "--connect")
       options.scheduler = value;
     else if (flag == "--keys")
@@ -51,12 +63,18 @@ runtime::WorkerOptions parse_flags(int argc, char** argv) {
       options.device = value;
   }
   if (options.scheduler.empty()) throw Error(ErrorCode::kUsage, "a worker needs --connect ADDRESS");
-  return options;
+  return flags;
 }
 
 int report(const Error& error) {
   std::fprintf(stderr, "%s worker: error: %s\n", runtime::program_name().c_str(), error.what());
   return exit_code(error.code());
+}
+
+// Of a worker whose scheduler is no more its keeper starts another.
+int end_of(const Error& error, bool kept) {
+  const int code = report(error);
+  return kept && error.code() == ErrorCode::kLost ? runtime::kBeginAgain : code;
 }
 
 }  // namespace
@@ -73,14 +91,14 @@ int serve(const runtime::WorkerOptions& options, const ProgramFactories& program
     runtime::WorkerOptions full = options;
     full.identity = identity();
     // A computation that does not come back must not keep the process when the run is over.
-    full.give_up = [](const Error& error, bool known) {
-      std::_Exit(known ? exit_code(error.code()) : report(error));
+    full.give_up = [kept = options.kept](const Error& error, bool known) {
+      std::_Exit(known ? exit_code(error.code()) : end_of(error, kept));
     };
     const auto control = runtime::make_control_client(options.scheduler, options.keys);
     const auto told = runtime::run_worker(full, *control, handlers_of(programs));
     return told ? exit_code(told->code()) : 0;
   } catch (const Error& error) {
-    return report(error);
+    return end_of(error, options.kept);
   } catch (const std::exception& error) {
     return report(Error(ErrorCode::kInternal, error.what()));
   }
@@ -89,10 +107,11 @@ int serve(const runtime::WorkerOptions& options, const ProgramFactories& program
 std::optional<int> serve_if_worker(int argc, char** argv, const ProgramFactories& programs) {
   if (argc < 2 || std::string_view(argv[1]) != "worker") return std::nullopt;
   try {
+    WorkerFlags flags = parse_flags(argc, argv);
+    if (flags.restart && !flags.options.kept) return runtime::keep_worker(argc, argv);
     runtime::set_process_title(argc, argv, runtime::program_name() + " worker");
-    runtime::WorkerOptions options = parse_flags(argc, argv);
-    options.again = [=] { runtime::begin_process_again(argc, argv); };
-    return serve(options, programs);
+    flags.options.again = [=] { runtime::begin_process_again(argc, argv); };
+    return serve(flags.options, programs);
   } catch (const Error& error) {
     return report(error);
   }

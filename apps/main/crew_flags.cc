@@ -35,6 +35,11 @@ runtime::CrewOptions crew_options(const CrewFlags& flags, const CrewNeeds& needs
   options.devices = device_list(flags.device.value_or(kDefaultDevice));
   require(flags.keys.empty() || !flags.listen.empty(), "--keys",
           "workers that the run starts itself need none; give --listen as well");
+  if (flags.spares > 0 && flags.listen.empty())
+    tell_notes(
+        {"--spares is of workers that connect; those that the run starts itself it starts "
+         "again itself, so they need none"});
+  options.spares = flags.spares;
   options.listen = flags.listen;
   options.admission.keys = flags.keys;
   options.admission.notice = [](const std::string& note) { tell_notes({note}); };
@@ -87,6 +92,12 @@ void add_crew_flags(CLI::App& command, CrewFlags& flags) {
                   "With --listen: let in only workers that have keys of this folder, which "
                   "`kerf keys make` makes, and encrypt what is said to them")
       ->type_name("DIR");
+  command
+      .add_option("--spares", flags.spares,
+                  "With --listen: as many workers more may wait, and take the places of lost ones")
+      ->check(CLI::Range(0, kMostWorkers))
+      ->type_name("N")
+      ->capture_default_str();
   command.add_flag("--no-restart", flags.no_restart,
                    "End the run when a worker is lost (default: all workers begin again from what "
                    "they held a moment before, and the results have the same bits)");
@@ -115,16 +126,21 @@ void check_host_memory(const CrewFlags& flags, const std::vector<double>& bytes,
 runtime::Crew::Waiting tell_who_is_here(const CrewFlags& flags, const CrewNeeds& needs,
                                         bool again) {
   if (flags.listen.empty()) return {};
-  return [workers = needs.workers, keys = flags.keys.empty() ? "" : " --keys DIR", again](
-             int here, const std::string& address) {
+  return [workers = needs.workers, spares = flags.spares,
+          keys = flags.keys.empty() ? "" : " --keys DIR",
+          again](int here, const std::string& address) {
     const std::string command =
         format("{} worker --connect {}{}", runtime::program_name(), address, keys);
     if (here > 0)
       fmt::print(stderr, "{} of {} workers are here\n", here, workers);
     else if (again)
-      fmt::print(stderr, "whoever is left comes again by itself; start another: {}\n", command);
+      fmt::print(stderr,
+                 "whoever is left comes again by itself, and so does the next worker of a keeper; "
+                 "where the host is lost, start another: {}\n",
+                 command);
     else
-      fmt::print(stderr, "listening; start {} times: {}\n", workers, command);
+      fmt::print(stderr, "listening; start {} times{}: {}\n", workers,
+                 spares > 0 ? format(", and for spares {} times more", spares) : "", command);
   };
 }
 

@@ -22,6 +22,7 @@ struct CrewFlags {
   std::optional<std::string> device;  // of local workers: a list, see device_list.h
   std::string listen;
   std::string keys;            // a folder: for --listen
+  int spares = 0;              // that may wait, with --listen
   std::optional<int> threads;  // per worker
   bool no_restart = false;     // the loss of a worker ends the run
 };

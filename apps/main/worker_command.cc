@@ -17,6 +17,7 @@
 #include "apps/main/flag_values.h"
 #include "apps/report/terminal.h"
 #include "runtime/host_address.h"
+#include "runtime/keeper.h"
 #include "runtime/process.h"
 #include "schedmp/scheduler.h"
 
@@ -24,7 +25,9 @@ namespace kerf::apps {
 
 namespace {
 
-constexpr auto kPatience = std::chrono::seconds(1);
+constexpr auto kAlone = std::chrono::seconds(1);
+constexpr int kPatienceSeconds = 60;
+constexpr int kMostPatienceSeconds = 24 * 3600;
 
 // Whether any process of this host listens on that port; true where that cannot be seen. The
 // kernel's table is read, so that nobody has a visitor.
@@ -57,7 +60,7 @@ std::jthread tell_if_alone(const std::string& address) {
     std::mutex mutex;
     std::unique_lock lock(mutex);
     std::condition_variable_any sleep;
-    sleep.wait_for(lock, stop, kPatience, [] { return false; });
+    sleep.wait_for(lock, stop, kAlone, [] { return false; });
     if (stop.stop_requested() || somebody_listens(port)) return;
     const std::string told = printable(format("nobody listens at {} yet; waiting", address));
     std::fprintf(stderr, "%s worker: %s\n", runtime::program_name().c_str(), told.c_str());
@@ -66,10 +69,13 @@ std::jthread tell_if_alone(const std::string& address) {
 
 struct WorkerCommand {
   runtime::WorkerOptions options;
+  int patience = kPatienceSeconds;
+  bool no_restart = false;
   const Chosen* process = nullptr;
 
   int run() const {
     require(!options.scheduler.empty(), "--connect", "a worker needs the scheduler's address");
+    if (!options.kept && !no_restart) return runtime::keep_worker(process->argc, process->argv);
     runtime::set_process_title(process->argc, process->argv, runtime::program_name() + " worker");
     const std::jthread teller = tell_if_alone(options.scheduler);
     runtime::WorkerOptions mine = options;
@@ -78,6 +84,11 @@ struct WorkerCommand {
             format("a worker computes on one of {}; say which, or give --index",
                    fmt::join(devices, ", ")));
     mine.device = devices[static_cast<size_t>(std::max(options.index, 0)) % devices.size()];
+    mine.join_timeout = std::chrono::seconds(patience);
+    mine.waits = [] {
+      std::fprintf(stderr, "%s worker: all places are taken; waits as a spare\n",
+                   runtime::program_name().c_str());
+    };
     mine.again = [this] { runtime::begin_process_again(process->argc, process->argv); };
     return schedmp::serve(mine, process->programs);
   }
@@ -112,6 +123,17 @@ void add_worker_command(CLI::App& app, Chosen& chosen) {
                    "Which worker to be (default: the next free one)")
       ->check(whole_number<int>())
       ->type_name("N");
+  command
+      ->add_option("--patience", state->patience,
+                   "How long to wait for a scheduler, at the beginning and when it is gone")
+      ->check(CLI::Range(1, kMostPatienceSeconds))
+      ->type_name("SECONDS")
+      ->capture_default_str();
+  command->add_flag(
+      "--no-restart", state->no_restart,
+      "End when the worker is killed or loses its scheduler (default: a keeper stays, "
+      "which starts another)");
+  command->add_flag(runtime::kKeptFlag, state->options.kept)->group("");  // of who starts it
   const std::string name = runtime::program_name();
   command->footer(format(
       "A run without --listen starts its own workers; this command is for starting them by "

@@ -1,14 +1,22 @@
 """A run over three hosts: network namespaces of this machine, joined by a bridge. Skipped, saying so, where it makes none."""
 
 import json
+import os
+import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import unittest
 
-from kerf_command import KERF, SLOW, KerfTest, read_safetensors, run
+from kerf_command import KERF, SLOW, KerfTest, read_safetensors, run, wait_until
 
 RUN = ("lenet5", "--data", "synthetic:256x784x10", "--workers", 2, "--steps", 6, "--no-test")
+
+
+def child_of(pid):
+    """The worker of a keeper."""
+    return wait_until(lambda: [int(each) for each in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()], 10)[0]
 
 
 class Network:
@@ -95,6 +103,44 @@ class Hosts(KerfTest):
     def test_two_workers_of_one_host_share_its_memory(self):
         """Over tcp alone they could not say that they want shared memory."""
         self.train_over("tcp://10.74.0.1:5556", (1, 1), "--transport", "shm")
+
+    def lost_over(self, address, *more, lose):
+        """A longer run with a worker at hosts 1 and 2, of which `lose` may end something once an epoch is over; what the run said."""
+        longer = ("mlp", "--sizes", "784-32-10", "--data", "synthetic:2048x784x10", "--workers", 2, "--epochs", 12, "--no-test")
+        own = self.train(*longer, out="own")
+        scheduler = self.start_at(0, "train", *longer, *more, "--listen", address, "--keys", self.keys, "--json", "--out", self.folder / "far")
+        keepers = [self.start_at(place, "worker", "--connect", address, "--keys", self.keys) for place in (1, 2)]
+        said = []
+        while "epoch 1/" not in (said or [""])[-1]:
+            said.append(scheduler.stderr.readline())
+            self.assertTrue(said[-1], "".join(said))
+        lose(keepers)
+        stdout, stderr = scheduler.communicate(timeout=100 * SLOW)
+        self.assertEqual(scheduler.returncode, 0, stderr)
+        record = json.loads(stdout)
+        self.assertEqual(record["losses"], own["losses"])
+        self.assertEqual(read_safetensors(self.folder / "far" / "weights.safetensors"), read_safetensors(self.folder / "own" / "weights.safetensors"))
+        return record, keepers
+
+    def test_a_keeper_starts_another_worker(self):
+        record, keepers = self.lost_over("tcp://10.74.0.1:5559", lose=lambda keepers: os.kill(child_of(keepers[1].pid), signal.SIGKILL))
+        self.assertEqual(record["restarts"], 1)
+        for keeper in keepers:
+            self.assertEqual(keeper.wait(10 * SLOW), 0)
+        self.assertIn("ended by signal 9", keepers[1].stderr.read())
+
+    def test_a_spare_takes_the_place_of_a_worker_whose_host_is_lost(self):
+        address = "tcp://10.74.0.1:5560"
+
+        def lose(keepers):
+            keepers.append(self.start_at(2, "worker", "--connect", address, "--keys", self.keys))
+            while "waits as a spare" not in keepers[2].stderr.readline():
+                self.assertIsNone(keepers[2].poll())
+            keepers[0].kill()
+
+        record, keepers = self.lost_over(address, "--spares", 1, lose=lose)
+        self.assertEqual(record["restarts"], 1)
+        self.assertEqual([keeper.wait(10 * SLOW) for keeper in keepers], [-signal.SIGKILL, 0, 0])
 
     def test_hosts_do_not_share_memory(self):
         scheduler = self.start_at(0, "train", *RUN, "--transport", "shm", "--listen", "tcp://10.74.0.1:5557", "--keys", self.keys,

@@ -17,7 +17,7 @@ class Listen(KerfTest):
         address = free_address()
         wish = ("--transport", transport) if transport else ()
         scheduler = self.start("train", *RUN, "--listen", address, *wish, "--json", "--out", self.folder / "listened")
-        workers = [self.start("worker", "--connect", address, *flags) for flags in worker_flags]
+        workers = [self.start("worker", "--connect", address, "--no-restart", *flags) for flags in worker_flags]
         stdout, stderr = scheduler.communicate(timeout=60 * SLOW)
         self.assertEqual(scheduler.returncode, 0, stderr)
         for worker in workers:

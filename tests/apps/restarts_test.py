@@ -4,6 +4,7 @@
     R2  a death is told within a second, and within five the step is done again
     R3  who was stopped, and taken for dead, does not come back
     R4  who is slow is not taken for dead
+    R6  the scheduler dies: started again with --resume, it goes on from the disk, with the workers of before if they connect
     R7  nothing is applied twice, and nothing is lost
 
 Workers die of tests/support/die_at.cc. With `full` R1 is of every message over every transport; without, of some.
@@ -23,7 +24,7 @@ import threading
 import time
 import unittest
 
-from kerf_command import SLOW, KerfTest, run, workers_of
+from kerf_command import SLOW, KerfTest, free_address, run, wait_until, workers_of
 from small_programs import factorisation, lasso, topics, write_small_data
 
 SAMPLE = 60
@@ -203,6 +204,32 @@ class R4(Disturbed):
 
         self.assertEqual(self.disturbed(slow_down, "--epochs", 12)["restarts"], 0)
         self.assertGreater(len(turns), 10)
+
+
+class R6(DyingTest):
+    def test_a_killed_scheduler_goes_on_from_the_disk(self):
+        self.train(*LONGER[1:], "--epochs", 12, out="whole")
+        for keepers in (0, 3):
+            with self.subTest(keepers=keepers):
+                out = self.folder / f"killed {keepers}"
+                address = free_address()
+                command = (*LONGER, "--epochs", 12, "--save-every", 5, "--out", out, *(("--listen", address) if keepers else ()))
+                started = [self.start("worker", "--connect", address) for _ in range(keepers)]
+                scheduler = self.start(*command)
+                self.assertTrue(wait_until(lambda: list(out.glob("checkpoints/*/manifest.json")), 60))
+                workers = workers_of(scheduler.pid)
+                scheduler.kill()
+                scheduler.communicate()
+                again = self.start(*command, "--resume", out)
+                _, errors = again.communicate(timeout=120 * SLOW)
+                self.assertEqual(again.returncode, 0, errors)
+                self.expect_same(out.name, self.outcome("whole"))
+                for worker in workers:
+                    self.assertFalse(pathlib.Path(f"/proc/{worker}").exists())
+                for keeper in started:
+                    _, errors = keeper.communicate(timeout=10 * SLOW)
+                    self.assertEqual(keeper.returncode, 0, errors)
+                    self.assertIn("the worker lost its scheduler; starts another", errors)
 
 
 class R7(DyingTest):

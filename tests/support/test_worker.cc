@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <sstream>
@@ -10,6 +11,7 @@
 
 #include "runtime/control.h"
 #include "runtime/file.h"
+#include "runtime/keeper.h"
 #include "runtime/process.h"
 #include "tests/support/errors.h"
 
@@ -211,6 +213,11 @@ int run_test_worker(int argc, char** argv) {
     }
     if (flag == "--build") options.identity.build = argv[i + 1];
   }
+  const auto has = [&](std::string_view flag) {
+    return std::any_of(argv + 1, argv + argc, [&](const char* word) { return word == flag; });
+  };
+  options.kept = has(runtime::kKeptFlag);
+  if (has("--keep") && !options.kept) return runtime::keep_worker(argc, argv);
   options.give_up = [](const Error& error, bool known) {
     if (!known) std::fprintf(stderr, "worker: %s\n", error.what());
     ::_exit(exit_code(error.code()));
@@ -223,7 +230,8 @@ int run_test_worker(int argc, char** argv) {
     return told ? exit_code(told->code()) : 0;
   } catch (const Error& error) {
     std::fprintf(stderr, "worker: %s\n", error.what());
-    return exit_code(error.code());
+    return options.kept && error.code() == ErrorCode::kLost ? runtime::kBeginAgain
+                                                            : exit_code(error.code());
   }
 }
 

@@ -41,7 +41,7 @@ bool wait_for_report(runtime::Crew& crew, size_t worker, const std::string& text
 Error end_of(runtime::Crew& crew);
 
 // main() of a worker process: --connect ADDRESS [--index I] [--device NAME] [--host NAME that
-// it says it is on]. Returns the exit code.
+// it says it is on] [--keep: of its keeper]. Returns the exit code.
 int run_test_worker(int argc, char** argv);
 
 }  // namespace kerf::tests

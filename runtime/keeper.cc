@@ -1,0 +1,57 @@
+#include "runtime/keeper.h"
+
+#include <cstdio>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/error.h"
+#include "runtime/process.h"
+
+namespace kerf::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kShortLife = 2s;
+constexpr int kShortLives = 10;  // in a row
+constexpr auto kBreath = 100ms;  // behind each of those but the first
+
+// The program that runs, also where another has taken its place on disk.
+std::vector<std::string> kept_command(int argc, char** argv) {
+  std::vector<std::string> command{"/proc/self/exe"};
+  command.insert(command.end(), argv + 1, argv + argc);
+  command.emplace_back(kKeptFlag);
+  return command;
+}
+
+void tell(const std::string& what) {
+  std::fprintf(stderr, "%s keeper: %s\n", program_name().c_str(), what.c_str());
+}
+
+// How it ended, where another is to take its place.
+std::string why_another(const Process& worker, const std::string& end) {
+  if (!worker.exit_code())
+    return kerf::format("the worker (pid {}) ended by {}", worker.pid(), end);
+  return "the worker lost its scheduler";
+}
+
+}  // namespace
+
+int keep_worker(int argc, char** argv) {
+  const std::vector<std::string> command = kept_command(argc, argv);
+  set_process_title(argc, argv, program_name() + " keeper");
+  for (int short_lives = 0; short_lives < kShortLives;) {
+    const auto begin = Clock::now();
+    Process worker = Process::spawn(command);
+    const std::string end = *worker.wait(Deadline::max());
+    if (worker.exit_code().value_or(kBeginAgain) != kBeginAgain) return *worker.exit_code();
+    short_lives = Clock::now() < begin + kShortLife ? short_lives + 1 : 0;
+    if (short_lives > 1) std::this_thread::sleep_for(kBreath);
+    tell(why_another(worker, end) + "; starts another");
+  }
+  tell(kerf::format("error: {} workers in a row ended as soon as they began", kShortLives));
+  return 1;
+}
+
+}  // namespace kerf::runtime

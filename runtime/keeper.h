@@ -1,0 +1,22 @@
+// A keeper: the process that somebody starts on a host to have a worker there. It computes nothing
+// and speaks with nobody: it starts the worker, starts another when that is killed or has lost its
+// scheduler, and ends as the worker ends otherwise. What a worker held is not its business: the
+// next one is given that by the scheduler.
+//
+// A worker with a keeper was started with kKeptFlag; those that a scheduler starts itself have
+// theirs in it.
+#pragma once
+
+namespace kerf::runtime {
+
+inline constexpr const char* kKeptFlag = "--kept";
+// What a kept worker ends with when another is to wait for the scheduler that it lost.
+inline constexpr int kBeginAgain = 75;
+
+// This process becomes the keeper of workers of the same program and arguments, and kKeptFlag
+// behind those. Returns the exit code of the last one, or 1 where each ends as soon as it was
+// started. Says on the standard error output what it does. Throws Error{kUnavailable} where none
+// can be started. No ZeroMQ context may exist.
+int keep_worker(int argc, char** argv);
+
+}  // namespace kerf::runtime

@@ -1,0 +1,185 @@
+// Who comes to a run that has all of its workers: spares, which wait for the place of a lost one,
+// and the next worker of a keeper, which takes the place of the one before it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "runtime/crew.h"
+#include "runtime/process.h"
+#include "tests/runtime/crew_of_words.h"
+#include "tests/support/errors.h"
+#include "tests/support/test_worker.h"
+
+namespace kerf::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using tests::end_of;
+
+class Spares : public testing::Test {
+ protected:
+  Spares() {
+    options_.listen = make_control_server("tcp://127.0.0.1:*")->address();
+    options_.workers = 2;
+    options_.spares = 1;
+    options_.identity = tests::test_identity();
+    options_.assemble_timeout = 20s;
+  }
+
+  Process start_worker(const std::vector<std::string>& more = {}) {
+    std::vector<std::string> command{KERF_TEST_WORKER, "--connect", options_.listen};
+    command.insert(command.end(), more.begin(), more.end());
+    return Process::spawn(command);
+  }
+
+  // With two workers, each of which began with these flags.
+  void begin(const std::vector<std::string>& flags = {}) {
+    for (int i = 0; i < 2; ++i) workers_.push_back(start_worker(flags));
+    crew_ = Crew::assemble(options_);
+    const std::vector<std::vector<Lane>> row(2, {{.slot_bytes = 4096, .slots = 2}});
+    crew_->start("words", {"", ""}, {row, row});
+  }
+
+  std::vector<int> pids() const {
+    std::vector<int> pids;
+    for (const WorkerInfo& info : crew_->workers()) pids.push_back(info.pid);
+    return pids;
+  }
+
+  // Worker 1 ends by SIGKILL. What the crew says of that.
+  std::string kill_one() {
+    ::kill(pids()[1], SIGKILL);
+    const std::string message = end_of(*crew_).message();
+    EXPECT_TRUE(crew_->can_restart());
+    return message;
+  }
+
+  void expect_work() {
+    for (int worker = 0; worker < 2; ++worker) crew_->send(worker, {"who"});
+    EXPECT_THAT(tests::take(*crew_, 2),
+                testing::UnorderedElementsAre("0 of 2, 1 threads", "1 of 2, 1 threads"));
+  }
+
+  CrewOptions options_;
+  std::vector<Process> workers_;
+  std::unique_ptr<Crew> crew_;
+};
+
+TEST_F(Spares, AreToldToLeaveAtTheEnd) {
+  begin();
+  Process spare = start_worker();
+  EXPECT_FALSE(crew_->next(after(500ms)));
+  expect_work();
+  EXPECT_FALSE(spare.ended());
+  crew_->stop();
+  EXPECT_EQ(spare.wait(after(5s)), "exit code 0");
+}
+
+TEST_F(Spares, WaitForLongerThanAWorkerWaitsForASilentScheduler) {
+  begin();
+  Process spare = start_worker();
+  EXPECT_FALSE(crew_->next(after(kSilence + 1s)));
+  EXPECT_FALSE(spare.ended());
+  crew_->stop();
+}
+
+TEST_F(Spares, TakeThePlaceOfALostOneAloneThoughTheyWereThereFirst) {
+  begin();
+  const std::vector<int> before = pids();
+  Process spare = start_worker();
+  EXPECT_FALSE(crew_->next(after(500ms)));
+  kill_one();
+  crew_->restart();
+  EXPECT_EQ(pids(), (std::vector<int>{before[0], spare.pid()}));
+  expect_work();
+  crew_->stop();
+  EXPECT_EQ(spare.wait(after(5s)), "exit code 0");
+}
+
+TEST_F(Spares, BeyondTheirNumberAreRefused) {
+  begin();
+  const Process first = start_worker();
+  EXPECT_FALSE(crew_->next(after(500ms)));
+  Process second = start_worker();
+  EXPECT_FALSE(crew_->next(after(500ms)));
+  EXPECT_EQ(second.wait(after(5s)),
+            kerf::format("exit code {}", exit_code(ErrorCode::kUnavailable)));
+}
+
+TEST_F(Spares, ThatDiedGiveTheirPlaceToOthers) {
+  begin();
+  {
+    const Process first = start_worker();
+    EXPECT_FALSE(crew_->next(after(500ms)));
+  }
+  EXPECT_FALSE(crew_->next(after(500ms)));
+  Process second = start_worker();
+  EXPECT_FALSE(crew_->next(after(500ms)));
+  EXPECT_FALSE(second.ended());
+  kill_one();
+  crew_->restart();
+  EXPECT_EQ(pids()[1], second.pid());
+}
+
+int parent_of(int process) {
+  std::ifstream stat(kerf::format("/proc/{}/stat", process));
+  std::string line;
+  std::getline(stat, line);
+  int parent = 0;
+  std::istringstream(line.substr(line.rfind(')') + 3)) >> parent;
+  return parent;
+}
+
+TEST_F(Spares, OfAKeeperComeByThemselvesAndTakeTheSamePlace) {
+  options_.spares = 0;
+  begin({"--keep"});
+  const std::vector<int> before = pids();
+  EXPECT_THAT(kill_one(), testing::AnyOf(HasSubstr("connection broke"),
+                                         HasSubstr("its keeper has started another")));
+  crew_->restart();
+  EXPECT_EQ(pids()[0], before[0]);
+  EXPECT_NE(pids()[1], before[1]);
+  for (const int pid : pids())
+    EXPECT_THAT(parent_of(pid), testing::AnyOf(workers_[0].pid(), workers_[1].pid()));
+  EXPECT_NE(parent_of(pids()[0]), parent_of(pids()[1]));
+  expect_work();
+  crew_->stop();
+  for (Process& keeper : workers_) EXPECT_EQ(keeper.wait(after(5s)), "exit code 0");
+}
+
+TEST_F(Spares, EndWithTheirKeepers) {
+  begin({"--keep"});
+  const int worker = pids()[0];
+  workers_.clear();  // kills
+  EXPECT_THAT(end_of(*crew_).message(), HasSubstr("connection broke"));
+  EXPECT_FALSE(std::filesystem::exists(kerf::format("/proc/{}", worker)));
+}
+
+TEST_F(Spares, OfAKeeperWaitForTheNextSchedulerBehindOneThatWasKilled) {
+  const pid_t scheduler = ::fork();
+  if (scheduler == 0) {
+    try {
+      const auto crew = Crew::assemble(options_);
+      while (true) static_cast<void>(crew->next(after(1s)));
+    } catch (const std::exception&) {
+      ::_exit(1);
+    }
+  }
+  for (int i = 0; i < 2; ++i) workers_.push_back(start_worker({"--keep"}));
+  std::this_thread::sleep_for(1s);
+  ::kill(scheduler, SIGKILL);
+  ::waitpid(scheduler, nullptr, 0);
+  std::this_thread::sleep_for(kSilence + 1s);  // they give it up
+  crew_ = Crew::assemble(options_);
+  crew_->start("words", {"", ""}, {{{}, {}}, {{}, {}}});
+  expect_work();
+  crew_->stop();
+  for (Process& keeper : workers_) EXPECT_EQ(keeper.wait(after(5s)), "exit code 0");
+}
+
+}  // namespace
+}  // namespace kerf::runtime
