@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "runtime/failure_detector.h"
-#include "runtime/keeper.h"
 #include "runtime/live_crew.h"
 #include "runtime/wire.h"
 
@@ -106,8 +105,8 @@ void LiveCrew::start_processes(std::vector<Member>& members) {
   for (auto& member : members) {
     auto command = options_.worker_command;
     command.insert(command.end(),
-                   {kKeptFlag, "--connect", address, "--index", std::to_string(member.info.worker),
-                    "--device", device_of(member.info.worker)});
+                   {"--connect", address, "--index", std::to_string(member.info.worker), "--device",
+                    device_of(member.info.worker)});
     member.process = Process::spawn(command);
     member.info.pid = member.process->pid();
   }

@@ -216,9 +216,10 @@ std::string Roster::no_place_for(const Registration& registration) const {
   return {};
 }
 
-// Whether it shows that this one is no more: its keeper starts one at a time.
+// Whether it shows that this one is no more: its keeper, unless that is this process, has one at a
+// time.
 bool Roster::has_died(const Member& member, const Registration& registration) const {
-  return registration.keeper != 0 && member.state != State::kAbsent &&
+  return !member.process && registration.keeper != 0 && member.state != State::kAbsent &&
          member.origin == origin_of(registration);
 }
 

@@ -31,28 +31,17 @@ int parse_index(const std::string& text) {
   return index;
 }
 
-struct WorkerFlags {
+runtime::WorkerOptions parse_flags(int argc, char** argv) {
   runtime::WorkerOptions options;
-  bool restart = true;
-};
-
-WorkerFlags parse_flags(int argc, char** argv) {
-  WorkerFlags flags;
-  runtime::WorkerOptions& options = flags.options;
-  for (int i = 2; i < argc; ++i) {
+  for (int i = 2; i < argc; i += 2) {
     const std::string flag = argv[i];
-    if (flag == runtime::kKeptFlag || flag == "--no-restart") {
-      options.kept = options.kept || flag == runtime::kKeptFlag;
-      flags.restart = flags.restart && flag != "--no-restart";
-      continue;
-    }
     if (flag != "--connect" && flag != "--keys" && flag != "--index" && flag != "--device")
       throw Error(ErrorCode::kUsage,
-                  kerf::format("a worker takes --connect ADDRESS, --keys DIR, --index N, --device "
-                               "NAME and --no-restart, not '{}'",
+                  kerf::format("a worker takes --connect ADDRESS, --keys DIR, --index N and "
+                               "--device NAME, not '{}'",
                                flag));
-    if (++i >= argc) throw Error(ErrorCode::kUsage, kerf::format("{} needs a value", flag));
-    const std::string value = argv[i];
+    if (i + 1 >= argc) throw Error(ErrorCode::kUsage, kerf::format("{} needs a value", flag));
+    const std::string value = argv[i + 1];
     if (flag == "--connect")
       options.scheduler = value;
     else if (flag == "--keys")
@@ -63,7 +52,7 @@ WorkerFlags parse_flags(int argc, char** argv) {
       options.device = value;
   }
   if (options.scheduler.empty()) throw Error(ErrorCode::kUsage, "a worker needs --connect ADDRESS");
-  return flags;
+  return options;
 }
 
 int report(const Error& error) {
@@ -107,11 +96,10 @@ int serve(const runtime::WorkerOptions& options, const ProgramFactories& program
 std::optional<int> serve_if_worker(int argc, char** argv, const ProgramFactories& programs) {
   if (argc < 2 || std::string_view(argv[1]) != "worker") return std::nullopt;
   try {
-    WorkerFlags flags = parse_flags(argc, argv);
-    if (flags.restart && !flags.options.kept) return runtime::keep_worker(argc, argv);
     runtime::set_process_title(argc, argv, runtime::program_name() + " worker");
-    flags.options.again = [=] { runtime::begin_process_again(argc, argv); };
-    return serve(flags.options, programs);
+    runtime::WorkerOptions options = parse_flags(argc, argv);
+    options.again = [=] { runtime::begin_process_again(argc, argv); };
+    return serve(options, programs);
   } catch (const Error& error) {
     return report(error);
   }

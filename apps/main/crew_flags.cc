@@ -11,6 +11,7 @@
 #include "partitioner/request.h"
 #include "runtime/device.h"
 #include "runtime/error.h"
+#include "runtime/keeper.h"
 #include "runtime/process.h"
 #include "schedmp/scheduler.h"
 
@@ -43,7 +44,7 @@ runtime::CrewOptions crew_options(const CrewFlags& flags, const CrewNeeds& needs
   options.listen = flags.listen;
   options.admission.keys = flags.keys;
   options.admission.notice = [](const std::string& note) { tell_notes({note}); };
-  options.worker_command = {runtime::program_path(), "worker"};
+  options.worker_command = {runtime::program_path(), "worker", runtime::kKeptFlag};
   options.identity = schedmp::identity();
   options.handlers = schedmp::handlers_of(needs.programs);
   options.interrupt = interrupts.request();

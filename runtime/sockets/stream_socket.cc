@@ -25,7 +25,7 @@ constexpr std::string_view kIpc = "ipc://@";
 constexpr int kAskedFor = 1 << 20;
 constexpr int kNonBlocking = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
 
-[[noreturn]] void fail(const std::string& what) {
+[[noreturn]] void throw_refused(const std::string& what) {
   const int error = errno;
   throw Error(ErrorCode::kUnavailable,
               kerf::format("{}: {}{}", what, std::strerror(error), remedy_of(error)));
@@ -88,7 +88,7 @@ OpenFile listen_at(const SocketAddress& address, const std::string& text) {
   OpenFile socket(::socket(address.socket.ss_family, kNonBlocking, 0));
   if (socket.number() < 0 || ::bind(socket.number(), any(address), address.length) != 0 ||
       ::listen(socket.number(), SOMAXCONN) != 0)
-    fail(kerf::format("listening on {}", text));
+    throw_refused(kerf::format("listening on {}", text));
   return socket;
 }
 
@@ -104,7 +104,7 @@ int port_of(const OpenFile& socket) {
   sockaddr_storage bound{};
   socklen_t length = sizeof bound;
   if (::getsockname(socket.number(), reinterpret_cast<sockaddr*>(&bound), &length) != 0)
-    fail("listening");
+    throw_refused("listening");
   return ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(bound).sin6_port
                                            : reinterpret_cast<sockaddr_in&>(bound).sin_port);
 }
