@@ -225,12 +225,13 @@ bool Roster::has_died(const Member& member, const Registration& registration) co
 
 // Where there is no place yet.
 bool Roster::may_wait(const Registration& registration) const {
-  int more = options_.spares;
+  int64_t more = options_.spares;
   for (const Member& member : members_) {
     if (has_died(member, registration)) return true;
     if (member.broken_at || is_reserved(member.info.worker)) ++more;
   }
-  return static_cast<int>(spares_.size()) < more;
+  return std::count_if(spares_.begin(), spares_.end(),
+                       [](const Spare& spare) { return !spare.broken; }) < more;
 }
 
 bool Roster::is_reserved(int worker) const {
