@@ -120,7 +120,7 @@ LiveCrew::~LiveCrew() {
     if (roster_) tell_all_to_stop();
     const auto deadline = after(kPoliteStop);
     const auto gone = [](const Member& member) { return has_left(member) || member.broken_at; };
-    while (roster_ && !all_of_members(gone) && Clock::now() < deadline)
+    while (roster_ && !handed_over_ && !all_of_members(gone) && Clock::now() < deadline)
       if (const auto incoming = receive(std::min(deadline, after(kCheckEvery)))) hear(*incoming);
   } catch (const std::exception&) {
     // Politeness failed; what follows does not depend on it.
@@ -132,11 +132,11 @@ LiveCrew::~LiveCrew() {
 
 void LiveCrew::assemble(const Waiting& waiting) {
   const std::lock_guard listening(listening_);
-  wait_for_all(waiting);
+  wait_for_all(waiting, options_.assemble_timeout);
 }
 
-void LiveCrew::wait_for_all(const Waiting& waiting) {
-  const auto deadline = own_time() + options_.assemble_timeout;
+void LiveCrew::wait_for_all(const Waiting& waiting, std::chrono::milliseconds timeout) {
+  const auto deadline = own_time() + timeout;
   int told = -1;
   while (true) {
     throw_if_over();
@@ -149,10 +149,10 @@ void LiveCrew::wait_for_all(const Waiting& waiting) {
     told = here;
     if (roster_->all(State::kJoined)) return;
     if (own_time() >= deadline)
-      fail(Error(ErrorCode::kTimeout,
-                 kerf::format("{} of {} workers registered at {} within {:.0f} s", here,
-                              options_.workers, server_->address(),
-                              std::chrono::duration<double>(options_.assemble_timeout).count())));
+      fail(Error(
+          ErrorCode::kTimeout,
+          kerf::format("{} of {} workers registered at {} within {:.0f} s", here, options_.workers,
+                       server_->address(), std::chrono::duration<double>(timeout).count())));
     else
       step();
   }
@@ -199,13 +199,7 @@ void LiveCrew::wire() {
 // new processes under their old numbers, and its token is unknown to the next. Who connects finds
 // the same address.
 void LiveCrew::end_epoch() {
-  std::vector<int> peers = roster_->spares();
-  for (const Member& member : roster_->members())
-    if (!member.process && member.state != State::kAbsent) peers.push_back(member.peer);
-  for (const int peer : peers) {
-    server_->send(peer, {ControlType::kAgain, {}});
-    server_->forget(peer);
-  }
+  tell_connected_to_come_again();
   if (!options_.listen.empty()) returning_ = roster_->returning(Clock::now());
   {
     const std::lock_guard lock(mutex_);
@@ -215,6 +209,28 @@ void LiveCrew::end_epoch() {
   if (!options_.listen.empty()) return;
   before_ += server_->counters();
   server_.reset();
+}
+
+void LiveCrew::tell_connected_to_come_again() {
+  std::vector<int> peers = roster_->spares();
+  for (const Member& member : roster_->members())
+    if (!member.process && member.state != State::kAbsent) peers.push_back(member.peer);
+  for (const int peer : peers) {
+    server_->send(peer, {ControlType::kAgain, {}});
+    server_->forget(peer);
+  }
+}
+
+int LiveCrew::here() const {
+  const std::lock_guard listening(listening_);
+  return roster_ ? roster_->joined() : 0;
+}
+
+void LiveCrew::hand_over() {
+  const std::lock_guard listening(listening_);
+  tell_connected_to_come_again();
+  handed_over_ = stopping_ = true;
+  roster_->close();
 }
 
 void LiveCrew::restart(const Waiting& waiting) {
@@ -230,7 +246,7 @@ void LiveCrew::restart(const Waiting& waiting) {
     over_ = error;
     throw;
   }
-  wait_for_all(waiting);
+  wait_for_all(waiting, options_.restart_timeout.value_or(options_.assemble_timeout));
   check_transports(started_->send);  // others may be elsewhere
   check_transports(started_->serve);
   wire();

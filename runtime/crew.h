@@ -46,6 +46,7 @@ struct CrewOptions {
   DeviceFactory make_device = runtime::make_device;  // likewise
   std::shared_ptr<Interrupt> interrupt;              // raise() ends assemble() too; may be null
   std::chrono::milliseconds assemble_timeout{60'000};
+  std::optional<std::chrono::milliseconds> restart_timeout;  // of restart(); empty: the same
   std::chrono::milliseconds silence = kSilence;
   // The caller knows what one task or action may take: max(30 s, 10 times the longest predicted).
   std::chrono::milliseconds no_progress{30'000};
@@ -108,6 +109,11 @@ class Crew {
   // their jobs as start() did. What was sent, or owed, before is void. Throws as assemble() and
   // start() do.
   virtual void restart(const Waiting& waiting = {}) = 0;
+  // How many registered.
+  virtual int here() const = 0;
+  // Tells all that connected to register again, with whoever listens at this address next. Then
+  // there is nothing left to do but to destroy the crew.
+  virtual void hand_over() = 0;
   // Of a worker's files in memory of this process, which outlives the worker, the path of number
   // `which`, by which that worker opens it. Empty where the worker's host is another, or the system
   // has none to give.

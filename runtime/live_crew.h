@@ -39,6 +39,8 @@ class LiveCrew final : public Crew {
   std::optional<int> culprit() const override { return culprit_; }
   bool can_restart() const override;
   void restart(const Waiting& waiting) override;
+  int here() const override;
+  void hand_over() override;
   std::string kept_file(int worker, int which) override;
   void stop() override;
   void interrupt() override { interrupt_->raise(); }
@@ -53,7 +55,8 @@ class LiveCrew final : public Crew {
   // Of this epoch: its workers, or an address for them.
   void begin_epoch();
   void end_epoch();
-  void wait_for_all(const Waiting& waiting);
+  void wait_for_all(const Waiting& waiting, std::chrono::milliseconds timeout);
+  void tell_connected_to_come_again();
   void wire();
   void start_threads();
   const std::string& device_of(int worker) const;
@@ -103,6 +106,7 @@ class LiveCrew final : public Crew {
   };
   std::optional<Started> started_;
   bool stopping_ = false;
+  bool handed_over_ = false;  // and so there is nobody to wait for
   uint32_t epoch_ = 0;
   uint64_t token_ = 0;      // of the epoch
   std::string host_;        // of this process

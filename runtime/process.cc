@@ -129,8 +129,9 @@ void Process::kill(int signal) {
   if (pid_ > 0 && !ended_) ::syscall(SYS_pidfd_send_signal, descriptor_, signal, nullptr, 0);
 }
 
-void begin_process_again(int argc, char** argv) {
+void begin_process_again(int argc, char** argv, std::vector<std::string> more) {
   std::vector<char*> arguments(argv, argv + argc);
+  for (std::string& word : more) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   sigset_t none;
   ::sigemptyset(&none);

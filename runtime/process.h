@@ -46,10 +46,10 @@ class Process {
   std::optional<int> exit_code_;
 };
 
-// This process becomes a new one of the same program and arguments: nothing of what it holds or
-// does is left, but its number, its parent and descriptors 0 to 2. From any thread. Throws
-// Error{kUnavailable}.
-[[noreturn]] void begin_process_again(int argc, char** argv);
+// This process becomes a new one of the same program and arguments, and `more` of those: nothing of
+// what it holds or does is left, but its number, its parent and descriptors 0 to 2. From any
+// thread. Throws Error{kUnavailable}.
+[[noreturn]] void begin_process_again(int argc, char** argv, std::vector<std::string> more = {});
 
 // The file of the running program, and what that file is called.
 std::string program_path();

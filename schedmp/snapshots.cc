@@ -53,7 +53,7 @@ bool Snapshots::is_due(int64_t next_round) const {
   if (options_.folder.empty() || !program_.rests_before(next_round)) return false;
   const int64_t number = program_.progress(next_round);
   if (number <= last_number_) return false;
-  return (options_.every_rounds > 0 && number % options_.every_rounds == 0) ||
+  return (options_.every > 0 && number % options_.every == 0) ||
          (options_.every_seconds > 0 && seconds_since(last_) >= options_.every_seconds);
 }
 

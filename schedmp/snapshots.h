@@ -28,7 +28,7 @@ struct SnapshotOptions {
   std::filesystem::path folder = {};  // empty: none is taken
   // Of that folder, from who has it for longer than the loop; null: the loop takes it.
   std::shared_ptr<const FolderLock> lock = {};
-  int64_t every_rounds = 0;           // of training steps; 0: not by those
+  int64_t every = 0;                  // rounds, or steps of training (progress()); 0: not by those
   double every_seconds = 0;           // 0: not by seconds
   int64_t keep = 1;                   // as many are there, once they were taken
   std::filesystem::path resume = {};  // of the run that this one goes on with; empty: it is new

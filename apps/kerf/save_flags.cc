@@ -73,7 +73,7 @@ schedmp::SnapshotOptions SaveFlags::options(const CheckpointFolder& folder,
     require(!given || keeps_state, flag,
             "--replicas and --optimizer lbfgs share their weights in tables, of which there are "
             "no checkpoints");
-  schedmp::SnapshotOptions options{.every_rounds = at.steps,
+  schedmp::SnapshotOptions options{.every = at.steps,
                                    .every_seconds = at.seconds,
                                    .keep = keep,
                                    .tell = [](const std::string& what) { tell_notes({what}); }};

@@ -25,6 +25,7 @@
 #include "apps/report/page.h"
 #include "runtime/error.h"
 #include "runtime/file.h"
+#include "runtime/process.h"
 #include "schedmp/action_costs.h"
 
 namespace kerf::apps {
@@ -54,13 +55,18 @@ struct TrainCommand {
   bool no_shuffle = false;
   bool no_test = false;
   bool json = false;
+  const Chosen* process = nullptr;
 
   int run();
 
  private:
+  int train();
   void check() const;
+  [[noreturn]] void go_on_with(const FewerWorkers& fewer) const;
   void end_with_the_earlier(int64_t rows, schedmp::TrainingOptions& options) const;
   schedmp::TrainingOptions options(const Planned& planned) const;
+
+  std::filesystem::path resume_from;  // where the run writes its checkpoints
 };
 
 void TrainCommand::check() const {
@@ -73,6 +79,25 @@ void TrainCommand::check() const {
   require(costs.empty() || steps.value_or(1) > 0, "--save-costs", "no step is no measurement");
   require(costs.empty() || can_hold_file(costs), "--save-costs",
           format("there is no folder for {}", costs));
+  require(!crew_flags.shrink || !crew_flags.listen.empty(), "--shrink",
+          "workers that the run starts itself are started again; it is for --listen");
+  require(!crew_flags.shrink || !crew_flags.no_restart, "--shrink", "--no-restart ends the run");
+  require(!crew_flags.shrink || plan_file.empty(), "--shrink",
+          "it plans anew, for fewer workers; leave --plan out");
+}
+
+// As a person would: by the same command, from the newest checkpoint, if there is one of this run.
+void TrainCommand::go_on_with(const FewerWorkers& fewer) const {
+  std::vector<std::string> more{"--workers", std::to_string(fewer.left())};
+  std::string from = save_flags.resume.empty() ? "the first step: there is no checkpoint yet"
+                                               : "the checkpoint that it was resumed from";
+  if (!resume_from.empty() && schedmp::has_checkpoints(resume_from)) {
+    more.insert(more.end(), {"--resume", resume_from.string()});
+    from = "the newest checkpoint";
+  }
+  tell_notes({format("{}; goes on with {}, from {}", first_line(fewer.message()),
+                     plural(fewer.left(), "worker"), from)});
+  runtime::begin_process_again(process->argc, process->argv, std::move(more));
 }
 
 // Steps or epochs, where both are given; a default is no limit beside --steps.
@@ -115,6 +140,14 @@ void keep_profile(const RunFolder& folder, const Planned& planned, const Outcome
 }
 
 int TrainCommand::run() {
+  try {
+    return train();
+  } catch (const FewerWorkers& fewer) {
+    go_on_with(fewer);
+  }
+}
+
+int TrainCommand::train() {
   check();
   plan_flags.run_on(crew_flags);
   flags.lbfgs = lbfgs_flags.applied_to(plan_flags, steps);
@@ -147,6 +180,7 @@ int TrainCommand::run() {
   const Outcome outcome =
       run_training(RunKind::kTrain, planned, schedule, options, data, crew_flags,
                    progress_on_stderr(), [&](const schedmp::Training& training) {
+                     resume_from = checkpoints.path();
                      return save_flags.options(checkpoints, training.keeps_state());
                    });
 
@@ -206,6 +240,11 @@ void add_flags(CLI::App& command, TrainCommand& state) {
       ->capture_default_str();
   command.add_option("--picture", state.picture, "The picture of the cut (default DIR/plan.svg)")
       ->type_name("FILE.svg");
+  command.add_flag(
+      "--shrink", state.crew_flags.shrink,
+      format("With --listen: where nobody takes a lost worker's place for {} s, go on "
+             "with those that are left, by a plan for them, from the newest checkpoint",
+             kShrinkAfter.count()));
   add_json_flag(command, state.json);
 }
 
@@ -215,6 +254,7 @@ void add_train_command(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand(
       "train", "Trains a model that is cut over several workers, as if it were on one.");
   auto state = std::make_shared<TrainCommand>();
+  state->process = &chosen;
   state->flags.epochs = 5;
   add_model_flags(*command, state->plan_flags);
   add_cut_flags(*command, state->plan_flags);

@@ -57,6 +57,7 @@ runtime::CrewOptions crew_options(const CrewFlags& flags, const CrewNeeds& needs
   options.deadlock = at_least(options.deadlock, 3);
   // Somebody starts the workers by hand.
   if (!flags.listen.empty()) options.assemble_timeout = std::chrono::hours(1);
+  if (flags.shrink) options.restart_timeout = kShrinkAfter;
   return options;
 }
 

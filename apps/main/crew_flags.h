@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +17,7 @@ namespace kerf::apps {
 
 using partitioner::kMostWorkers;
 inline constexpr int kMostThreads = 1024;  // per worker
+inline constexpr std::chrono::seconds kShrinkAfter{10};
 
 struct CrewFlags {
   std::optional<std::string> transport;
@@ -25,6 +27,7 @@ struct CrewFlags {
   int spares = 0;              // that may wait, with --listen
   std::optional<int> threads;  // per worker
   bool no_restart = false;     // the loss of a worker ends the run
+  bool shrink = false;         // where nobody takes its place, the others go on
 };
 
 // What a plan is made for where nobody says: the memory of slots is proved anew for the pairs that

@@ -60,6 +60,13 @@ Driven drive(schedmp::EncodedProgram& program, const CrewFlags& flags, const Cre
   const auto crew = assemble_crew(flags, needs, interrupts);
   try {
     driven.loop = schedmp::run(program, *crew, full);
+  } catch (const Error& error) {
+    progress.abandon();
+    const int left = crew->here();
+    if (!flags.shrink || error.code() != ErrorCode::kTimeout || left == 0 || left == needs.workers)
+      throw;
+    crew->hand_over();
+    throw FewerWorkers(error, left);
   } catch (...) {
     progress.abandon();
     throw;

@@ -6,6 +6,7 @@
 
 #include "apps/main/crew_flags.h"
 #include "apps/report/progress.h"
+#include "runtime/error.h"
 #include "schedmp/scheduler.h"
 
 namespace kerf::apps {
@@ -16,11 +17,22 @@ struct Driven {
   runtime::ControlCounters control;  // messages between scheduler and workers
 };
 
+// Nobody took the place of a lost worker, and those that are left were told to register again with
+// whoever listens at the same address next: with CrewFlags::shrink.
+class FewerWorkers : public Error {
+ public:
+  FewerWorkers(const Error& why, int left) : Error(why), left_(left) {}
+  int left() const { return left_; }
+
+ private:
+  int left_;
+};
+
 // Where a command's progress goes: the standard error output. The caller adds what it will count.
 Progress::Options progress_on_stderr();
 
-// The program tells `progress` of its rounds. Throws what ended the run; workers are gone when it
-// returns or throws.
+// The program tells `progress` of its rounds. Throws what ended the run, or FewerWorkers; workers
+// are gone when it returns or throws otherwise.
 Driven drive(schedmp::EncodedProgram& program, const CrewFlags& flags, const CrewNeeds& needs,
              ProgressBar& progress, const schedmp::LoopOptions& options = {});
 template <class Messages>

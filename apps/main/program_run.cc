@@ -84,7 +84,7 @@ void ProgramRun::add_snapshot_flags(CLI::App& command) {
 
 schedmp::SnapshotOptions ProgramRun::snapshots() const {
   return {.folder = snapshot_,
-          .every_rounds = snapshot_rounds_.value_or(0),
+          .every = snapshot_rounds_.value_or(0),
           .every_seconds = snapshot_seconds_.value_or(snapshot_rounds_ ? 0 : kSnapshotSeconds),
           .resume = resume_,
           .run = told(),
@@ -99,6 +99,9 @@ schedmp::RunTold ProgramRun::told() const {
       "--transport",
       "--device",
       "--listen",
+      "--keys",
+      "--spares",
+      "--no-restart",
       "--json",
       "--picture",
       "--trace",
@@ -146,6 +149,7 @@ schedmp::LoopReport ProgramRun::drive(schedmp::EncodedProgram& program, int work
   const Driven driven =
       apps::drive(program, crew_flags_, {.workers = workers, .programs = programs_}, progress,
                   {.snapshots = snapshots()});
+  loop_ = driven.loop;
   if (trace_.empty()) return driven.loop;
   traced_ = trace.take(driven.crew);
   if (trace.lost() > 0)
@@ -162,6 +166,8 @@ void ProgramRun::answer(const History& history, const std::string& title, const 
       json_,
       [&] {
         Json all = members;
+        all["restarts"] = loop_.restarts;
+        all["repeated_tasks"] = loop_.repeated_tasks;
         all["history"] = history.json();
         return all;
       },

@@ -249,7 +249,7 @@ TEST_F(Topics, GoOnWithTheDivisionOfTheirSnapshot) {
     EndingLda ended(options_, tokens_, kWorkers, end);
     const auto slow = tests::inproc_crew(kWorkers, {{"lda", schedmp::worker_half<SlowLdaWorker>}});
     EXPECT_TRUE(tests::error_of(
-        [&] { schedmp::run(ended, *slow, {.snapshots = {.folder = folder, .every_rounds = 1}}); }));
+        [&] { schedmp::run(ended, *slow, {.snapshots = {.folder = folder, .every = 1}}); }));
     slow->stop();
     Lda program(options_, tokens_, kWorkers);
     const auto crew = tests::inproc_crew(kWorkers, {{"lda", schedmp::worker_half<LdaWorker>}});

@@ -66,6 +66,30 @@ class Listen(KerfTest):
         self.assertEqual(len(shown.splitlines()), 1)
         self.assertEqual(told(listened=True)[0], "")
 
+    def test_who_is_left_goes_on_without_a_lost_worker(self):
+        longer = ("mlp", "--sizes", "784-24-16-10", "--data", "synthetic:2048x784x10", "--workers", 3, "--epochs", 12, "--no-test", "--schedule", "gpipe")
+        whole = self.train(*longer, out="whole")
+        for saves in (True, False):
+            with self.subTest(saves=saves):
+                address, out = free_address(), self.folder / f"shrunk {saves}"
+                scheduler = self.start("train", *longer, "--listen", address, "--shrink", "--save-every", 7 if saves else 0, "--json", "--out", out)
+                workers = [self.start("worker", "--connect", address, *(() if index else ("--no-restart",))) for index in range(3)]
+                for line in scheduler.stderr:
+                    if "epoch 1/" in line:
+                        break
+                workers[0].kill()
+                stdout, stderr = scheduler.communicate(timeout=120 * SLOW)
+                self.assertEqual(scheduler.returncode, 0, stderr)
+                report = json.loads(stdout)
+                self.assertEqual(len(report["workers"]), 2)
+                self.assertEqual(report["losses"], whole["losses"])
+                self.assertEqual(read_safetensors(out / "weights.safetensors"), read_safetensors(self.folder / "whole" / "weights.safetensors"))
+                self.assertEqual(bool(report["checkpoints"]), saves)
+                self.assertIn("2 of 3 workers registered", stderr)
+                self.assertIn("goes on with 2 workers, from the " + ("newest checkpoint" if saves else "first step"), stderr)
+                self.assertEqual([worker.wait(10 * SLOW) for worker in workers[1:]], [0, 0])
+                self.assertEqual([path.name for path in out.iterdir() if path.name.startswith(".")], [])
+
     def test_a_stranger_does_no_harm(self):
         address = free_address()
         scheduler = self.start("train", *RUN, "--listen", address, "--json", "--out", self.folder / "listened")

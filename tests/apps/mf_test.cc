@@ -317,9 +317,8 @@ TEST_F(MatrixFactorisation, GoesOnWithTheDivisionOfItsSnapshot) {
       std::filesystem::create_directories(folder);
       EndingMf ended(options_, kWorkers, end);
       const auto slow = tests::inproc_crew(kWorkers, {{"mf", schedmp::worker_half<SlowMfWorker>}});
-      EXPECT_TRUE(tests::error_of([&] {
-        schedmp::run(ended, *slow, {.snapshots = {.folder = folder, .every_rounds = 1}});
-      }));
+      EXPECT_TRUE(tests::error_of(
+          [&] { schedmp::run(ended, *slow, {.snapshots = {.folder = folder, .every = 1}}); }));
       slow->stop();
       Mf program(options_, kWorkers);
       const auto crew = tests::inproc_crew(kWorkers, {{"mf", schedmp::worker_half<MfWorker>}});

@@ -201,7 +201,7 @@ class FailingSaves : public testing::TestWithParam<bool> {
     crew->stop();
     return program.place;
   }
-  SnapshotOptions every() const { return {.folder = kept(), .every_rounds = kStairEvery}; }
+  SnapshotOptions every() const { return {.folder = kept(), .every = kStairEvery}; }
   void expect_goes_on(uint64_t end) {
     EXPECT_EQ(run({.resume = kept()}), end);
     EXPECT_FALSE(checkpoints_in(kept()).empty());

@@ -108,7 +108,7 @@ class SnapshotsTest : public testing::Test {
     return report;
   }
   SnapshotOptions kept(int64_t every = 4) const {
-    return {.folder = folder_ / "kept", .every_rounds = every};
+    return {.folder = folder_ / "kept", .every = every};
   }
   // Ends in that round.
   void interrupt(int64_t round, Walk program = Walk(2, 2)) const {
@@ -232,8 +232,8 @@ TEST_F(SnapshotsTest, OneThatCannotBeTakenLeavesTheOneBefore) {
   EXPECT_THAT(told([&] { run<Walk, ForgetfulWorker>(walk, kept()); }),
               HasSubstr("nothing comes to mind"));
   Walk whole(2, 1), again(2, 1);
-  run(whole, {.folder = folder_ / "other", .every_rounds = 4});
-  run(again, {.folder = folder_ / "third", .every_rounds = 4, .resume = folder_ / "kept"});
+  run(whole, {.folder = folder_ / "other", .every = 4});
+  run(again, {.folder = folder_ / "third", .every = 4, .resume = folder_ / "kept"});
   EXPECT_EQ(again.asked, kRounds + 1 - 4);
   EXPECT_EQ(again.place, whole.place);
 }

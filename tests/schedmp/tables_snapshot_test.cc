@@ -135,7 +135,7 @@ TEST(TablesSnapshot, ARunThatGoesOnHasTheSameBitsAndLosesNothing) {
   run_growth(whole, {});
   for (const int64_t ended : {3, 5, 7}) {
     const tests::TemporaryFolder folder;
-    SnapshotOptions options{.folder = folder / "kept", .every_rounds = 2};
+    SnapshotOptions options{.folder = folder / "kept", .every = 2};
     Growth first;
     first.fails_at = ended;
     const auto error = tests::error_of([&] { run_growth(first, options); });
@@ -210,7 +210,7 @@ class Flood final : public KeepsState<Flood, SchedulerHalf<FloodMessages>> {
 
 TEST(TablesSnapshot, WhatIsOnItsWayArrivesBefore) {
   const tests::TemporaryFolder folder;
-  SnapshotOptions options{.folder = folder / "kept", .every_rounds = 1};
+  SnapshotOptions options{.folder = folder / "kept", .every = 1};
   const auto go = [&](Flood& program) {
     const auto crew = tests::inproc_crew(2, {{"flood", worker_half<FloodWorker>}});
     schedmp::run(program, *crew, {.snapshots = options});
@@ -235,7 +235,7 @@ TEST(TablesSnapshot, AWorkersHalfThatKeepsNoneIsRefusedThoughItsTablesCould) {
   Growth program;
   const auto crew = tests::inproc_crew(kWorkers, {{"growth", worker_half<SilentWorker>}});
   const auto error = tests::error_of([&] {
-    schedmp::run(program, *crew, {.snapshots = {.folder = folder / "kept", .every_rounds = 2}});
+    schedmp::run(program, *crew, {.snapshots = {.folder = folder / "kept", .every = 2}});
   });
   ASSERT_TRUE(error);
   EXPECT_THAT(error->what(), testing::HasSubstr("keeps no snapshots"));

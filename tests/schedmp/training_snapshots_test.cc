@@ -45,7 +45,7 @@ Case with(Case c, const SnapshotOptions& snapshots) {
 class TrainingSnapshots : public testing::Test {
  protected:
   fs::path kept() const { return folder_ / "kept"; }
-  SnapshotOptions every(int64_t steps) const { return {.folder = kept(), .every_rounds = steps}; }
+  SnapshotOptions every(int64_t steps) const { return {.folder = kept(), .every = steps}; }
   SnapshotOptions resumed() const { return {.resume = kept()}; }
   Answer take(const Case& c, int64_t steps) {
     fs::remove_all(kept());
