@@ -140,10 +140,7 @@ void LiveCrew::wait_for_all(const Waiting& waiting, std::chrono::milliseconds ti
   int told = -1;
   while (true) {
     throw_if_over();
-    {
-      const std::lock_guard lock(mutex_);
-      roster_->fill_places();
-    }
+    look_at_spares();
     const int here = roster_->joined();
     if (waiting && here != told) waiting(here, server_->address());
     told = here;
@@ -156,6 +153,11 @@ void LiveCrew::wait_for_all(const Waiting& waiting, std::chrono::milliseconds ti
     else
       step();
   }
+}
+
+void LiveCrew::look_at_spares() {
+  const std::lock_guard lock(mutex_);
+  roster_->look_at_spares();
 }
 
 void LiveCrew::start(const std::string& program, const std::vector<std::string>& jobs,

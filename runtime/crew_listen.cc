@@ -73,6 +73,7 @@ void LiveCrew::listen(const std::stop_token& stop) {
     if (!listening.owns_lock() || stop.stop_requested() || !roster_ || over_) continue;
     try {
       drain();
+      look_at_spares();
     } catch (const Error& error) {
       fail(error);  // for the crew's thread, when it comes back
     } catch (const std::exception& error) {
@@ -123,6 +124,7 @@ void LiveCrew::check() {
   drain();  // what was said counts, even if we were too busy to listen
   roster_->look_at_processes();
   if (over_) return;
+  look_at_spares();
   auto& members = roster_->members();
   if (first_failed(members) == nullptr && !find_loss(members, options_, Clock::now())) return;
   settle();

@@ -1,5 +1,9 @@
 #include "runtime/keeper.h"
 
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <string>
 #include <thread>
@@ -21,7 +25,7 @@ constexpr auto kBreath = 100ms;  // behind each of those but the first
 std::vector<std::string> kept_command(int argc, char** argv) {
   std::vector<std::string> command{"/proc/self/exe"};
   command.insert(command.end(), argv + 1, argv + argc);
-  command.emplace_back(kKeptFlag);
+  command.insert(command.end(), {kKeeperFlag, std::to_string(::getpid())});
   return command;
 }
 
@@ -52,6 +56,12 @@ int keep_worker(int argc, char** argv) {
   }
   tell(kerf::format("error: {} workers in a row ended as soon as they began", kShortLives));
   return 1;
+}
+
+void end_with(int keeper) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != keeper)
+    throw Error(ErrorCode::kLost, kerf::format("its keeper, process {}, has ended", keeper));
 }
 
 }  // namespace kerf::runtime

@@ -3,20 +3,25 @@
 // scheduler, and ends as the worker ends otherwise. What a worker held is not its business: the
 // next one is given that by the scheduler.
 //
-// A worker with a keeper was started with kKeptFlag; those that a scheduler starts itself have
-// theirs in it.
+// A worker with a keeper was started with kKeeperFlag and the number of that process; those that a
+// scheduler starts itself have theirs in it.
 #pragma once
 
 namespace kerf::runtime {
 
-inline constexpr const char* kKeptFlag = "--kept";
+inline constexpr const char* kKeeperFlag = "--keeper";
 // What a kept worker ends with when another is to wait for the scheduler that it lost.
 inline constexpr int kBeginAgain = 75;
 
-// This process becomes the keeper of workers of the same program and arguments, and kKeptFlag
+// This process becomes the keeper of workers of the same program and arguments, and kKeeperFlag
 // behind those. Returns the exit code of the last one, or 1 where each ends as soon as it was
 // started. Says on the standard error output what it does. Throws Error{kUnavailable} where none
 // can be started. No ZeroMQ context may exist.
 int keep_worker(int argc, char** argv);
+
+// The kernel kills this process when its keeper ends, whatever became of that tie since it was
+// spawned: a process that begins again (process.h) loses it. To be called by the first thread.
+// Throws Error{kLost} where the keeper has ended.
+void end_with(int keeper);
 
 }  // namespace kerf::runtime

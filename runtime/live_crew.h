@@ -56,6 +56,7 @@ class LiveCrew final : public Crew {
   void begin_epoch();
   void end_epoch();
   void wait_for_all(const Waiting& waiting, std::chrono::milliseconds timeout);
+  void look_at_spares();
   void tell_connected_to_come_again();
   void wire();
   void start_threads();

@@ -10,6 +10,11 @@ constexpr size_t kLengthBytes = 4;  // before each item, as wire.h writes it
 
 }  // namespace
 
+ControlMessage clock_answer(const Report& report) {
+  return {ControlType::kClock,
+          encode(ClockAnswer{.sent_ns = report.sent_ns, .scheduler_ns = now_ns()})};
+}
+
 std::vector<std::string> encode_batches(std::vector<std::string> items) {
   std::vector<std::string> payloads;
   std::vector<std::string> batch;

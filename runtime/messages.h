@@ -89,6 +89,8 @@ struct ClockAnswer {
   }
 };
 
+ControlMessage clock_answer(const Report& report);  // at once
+
 // kFailed.
 struct Failure {
   int32_t code = 0;

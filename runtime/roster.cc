@@ -27,6 +27,7 @@ Roster::Roster(const CrewOptions& options, ControlServer& server, std::vector<Me
     : options_(options),
       server_(server),
       members_(std::move(members)),
+      spares_(server, options.silence),
       returning_(std::move(returning)),
       reserved_until_(after(kReserved)) {
   for (const auto& member : members_)
@@ -36,9 +37,7 @@ Roster::Roster(const CrewOptions& options, ControlServer& server, std::vector<Me
 void Roster::handle(const ControlServer::Incoming& incoming) {
   const auto found = by_peer_.find(incoming.peer);
   if (found == by_peer_.end()) {
-    for (Spare& spare : spares_)
-      if (spare.peer == incoming.peer) return hear_spare(spare, incoming);
-    if (incoming.disconnected) return;
+    if (spares_.hear(incoming) || incoming.disconnected) return;
     if (incoming.message.type == ControlType::kRegister)
       admit(incoming.peer, incoming.message.payload);
     else
@@ -121,7 +120,7 @@ void Roster::take_farewell(Member& member, const std::string& payload) {
 
 void Roster::take_report(Member& member, const std::string& payload) {
   auto report = decode<Report>(payload);
-  answer_report(member.peer, report);
+  server_.send(member.peer, clock_answer(report));
   auto& info = member.info;
   const bool moved = report.activity.progress != info.activity.progress ||
                      info.activity.doing.empty() != report.activity.doing.empty();
@@ -130,27 +129,6 @@ void Roster::take_report(Member& member, const std::string& payload) {
   info.activity = std::move(report.activity);
   member.reported = Clock::now();
   if (moved) member.progressed = member.reported;
-}
-
-void Roster::answer_report(int peer, const Report& report) {
-  server_.send(peer, {ControlType::kClock,
-                      encode(ClockAnswer{.sent_ns = report.sent_ns, .scheduler_ns = now_ns()})});
-}
-
-// What does not belong ends its waiting.
-void Roster::hear_spare(Spare& spare, const ControlServer::Incoming& incoming) {
-  spare.broken = incoming.disconnected;
-  if (incoming.disconnected) return;
-  spare.heard = Clock::now();
-  const int peer = spare.peer;
-  try {
-    if (incoming.message.type == ControlType::kReport)
-      return answer_report(peer, decode<Report>(incoming.message.payload));
-  } catch (const Error&) {
-    // It is forgotten as well.
-  }
-  server_.forget(peer);
-  std::erase_if(spares_, [&](const Spare& each) { return each.peer == peer; });
 }
 
 void Roster::admit(int peer, const std::string& payload) {
@@ -174,8 +152,7 @@ void Roster::admit(int peer, const std::string& payload) {
   for (Member& member : members_)
     if (has_died(member, registration) && !member.replaced_at) member.replaced_at = Clock::now();
   if (Member* const place = place_for(registration)) return welcome(*place, peer, registration);
-  spares_.push_back({peer, std::move(registration), Clock::now()});
-  server_.send(peer, {ControlType::kSpare, {}});
+  spares_.add(peer, std::move(registration));
 }
 
 void Roster::welcome(Member& member, int peer, const Registration& registration) {
@@ -207,31 +184,18 @@ std::string Roster::no_place_for(const Registration& registration) const {
   const auto& place = members_[static_cast<size_t>(std::max(wish, 0))];
   if (place.process && (wish < 0 || registration.pid != place.process->pid()))
     return "this run starts its workers itself";
-  if (may_wait(registration)) return {};
-  if (all(State::kJoined))
-    return kerf::format("this run has all of its {} workers already, and {}", members_.size(),
-                        options_.spares == 0 ? "no --spares" : "all of its spares");
-  if (wish >= 0 && place.state != State::kAbsent)
+  if (wish >= 0 && place.state != State::kAbsent && !is_full() && !has_died(place, registration))
     return kerf::format("{} has that number already", name_of(place));
   return {};
 }
+
+bool Roster::is_full() const { return all(State::kJoined); }
 
 // Whether it shows that this one is no more: its keeper, unless that is this process, has one at a
 // time.
 bool Roster::has_died(const Member& member, const Registration& registration) const {
   return !member.process && registration.keeper != 0 && member.state != State::kAbsent &&
          member.origin == origin_of(registration);
-}
-
-// Where there is no place yet.
-bool Roster::may_wait(const Registration& registration) const {
-  int64_t more = options_.spares;
-  for (const Member& member : members_) {
-    if (has_died(member, registration)) return true;
-    if (member.broken_at || is_reserved(member.info.worker)) ++more;
-  }
-  return std::count_if(spares_.begin(), spares_.end(),
-                       [](const Spare& spare) { return !spare.broken; }) < more;
 }
 
 bool Roster::is_reserved(int worker) const {
@@ -256,28 +220,21 @@ Member* Roster::place_for(const Registration& registration) {
   return nullptr;
 }
 
-void Roster::fill_places() {
-  const auto now = Clock::now();
-  std::erase_if(spares_, [&](const Spare& spare) {
-    if (now < spare.heard + options_.silence) return false;
-    server_.forget(spare.peer);
-    return true;
+void Roster::look_at_spares() {
+  spares_.place([&](int peer, const Registration& registration) {
+    Member* const place = place_for(registration);
+    if (place != nullptr) welcome(*place, peer, registration);
+    return place != nullptr;
   });
-  for (auto spare = spares_.begin(); spare != spares_.end();) {
-    Member* const place = spare->broken ? nullptr : place_for(spare->registration);
-    if (place == nullptr) {
-      ++spare;
-      continue;
-    }
-    welcome(*place, spare->peer, spare->registration);
-    spare = spares_.erase(spare);
-  }
-}
-
-std::vector<int> Roster::spares() const {
-  std::vector<int> peers;
-  for (const Spare& spare : spares_) peers.push_back(spare.peer);
-  return peers;
+  if (!is_full()) return;
+  // Who took the place of one that is being lost has it soon.
+  const auto lost = std::count_if(members_.begin(), members_.end(), [](const Member& member) {
+    return member.broken_at || member.replaced_at;
+  });
+  spares_.refuse_beyond(
+      options_.spares + static_cast<int>(lost),
+      kerf::format("this run has all of its {} workers already, and {}", members_.size(),
+                   options_.spares == 0 ? "no --spares" : "all of its spares"));
 }
 
 std::vector<Returning> Roster::returning(Clock::time_point now) const {

@@ -16,6 +16,7 @@
 
 #include "runtime/failure_detector.h"
 #include "runtime/messages.h"
+#include "runtime/spares.h"
 
 namespace kerf::runtime {
 
@@ -36,12 +37,12 @@ class Roster {
   void handle(const ControlServer::Incoming& incoming);
   // Notes which processes have ended.
   void look_at_processes();
-  // Gives places that are nobody's to who waits for one.
-  void fill_places();
+  // Gives places that are nobody's to who waits for one, and refuses whom there is no room for.
+  void look_at_spares();
   // From now on, nobody may join.
   void close() { closed_ = true; }
   // Who waits for a place, as peers of the server.
-  std::vector<int> spares() const;
+  std::vector<int> spares() const { return spares_.peers(); }
   // Who may come back to the next epoch: all but those that were silent.
   std::vector<Returning> returning(Clock::time_point now) const;
 
@@ -63,25 +64,16 @@ class Roster {
   std::string no_place_for(const Registration& registration) const;
   Member* place_for(const Registration& registration);
   bool is_reserved(int worker) const;
-  bool may_wait(const Registration& registration) const;
   bool has_died(const Member& member, const Registration& registration) const;
+  bool is_full() const;
   void welcome(Member& member, int peer, const Registration& registration);
   void refuse(int peer, const std::string& why);
-
-  struct Spare {
-    int peer = 0;
-    Registration registration;
-    Clock::time_point heard;
-    bool broken = false;  // its connection
-  };
-  void hear_spare(Spare& spare, const ControlServer::Incoming& incoming);
-  void answer_report(int peer, const Report& report);
 
   const CrewOptions& options_;
   ControlServer& server_;
   std::vector<Member> members_;
   std::map<int, int> by_peer_;  // peer of the server -> worker
-  std::vector<Spare> spares_;   // in the order in which they came
+  Spares spares_;
   std::vector<Returning> returning_;
   Clock::time_point reserved_until_;
   std::deque<CrewResults> results_;

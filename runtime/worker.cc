@@ -111,13 +111,12 @@ class Server {
  private:
   Welcome join() {
     control_.send(
-        {ControlType::kRegister,
-         encode(Registration{.identity = options_.identity,
-                             .pid = static_cast<int32_t>(::getpid()),
-                             .wish = options_.index,
-                             .device = options_.device,
-                             .reach = reach(),
-                             .keeper = options_.kept ? static_cast<int32_t>(::getppid()) : 0})});
+        {ControlType::kRegister, encode(Registration{.identity = options_.identity,
+                                                     .pid = static_cast<int32_t>(::getpid()),
+                                                     .wish = options_.index,
+                                                     .device = options_.device,
+                                                     .reach = reach(),
+                                                     .keeper = options_.keeper})});
     return decode<Welcome>(expect(ControlType::kWelcome).payload);
   }
 

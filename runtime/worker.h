@@ -82,7 +82,7 @@ struct WorkerOptions {
   std::string scheduler;  // its control address, for messages
   std::string keys = {};  // to reach it: a folder (keys.h); empty: none are needed
   int index = -1;         // the wish to be worker `index`; -1: any
-  bool kept = false;      // its parent starts another when it dies (keeper.h)
+  int keeper = 0;         // the process that starts another when it dies (keeper.h); 0: none does
   std::string device = "cpu";
   DeviceFactory make_device = runtime::make_device;
   std::optional<Reach> reach = {};  // what it tells of where it is; empty: finds out

@@ -61,9 +61,9 @@ int report(const Error& error) {
 }
 
 // Of a worker whose scheduler is no more its keeper starts another.
-int end_of(const Error& error, bool kept) {
+int end_of(const Error& error, const runtime::WorkerOptions& options) {
   const int code = report(error);
-  return kept && error.code() == ErrorCode::kLost ? runtime::kBeginAgain : code;
+  return options.keeper != 0 && error.code() == ErrorCode::kLost ? runtime::kBeginAgain : code;
 }
 
 }  // namespace
@@ -77,17 +77,18 @@ runtime::Identity identity() {
 
 int serve(const runtime::WorkerOptions& options, const ProgramFactories& programs) {
   try {
+    if (options.keeper != 0) runtime::end_with(options.keeper);
     runtime::WorkerOptions full = options;
     full.identity = identity();
     // A computation that does not come back must not keep the process when the run is over.
-    full.give_up = [kept = options.kept](const Error& error, bool known) {
-      std::_Exit(known ? exit_code(error.code()) : end_of(error, kept));
+    full.give_up = [options](const Error& error, bool known) {
+      std::_Exit(known ? exit_code(error.code()) : end_of(error, options));
     };
     const auto control = runtime::make_control_client(options.scheduler, options.keys);
     const auto told = runtime::run_worker(full, *control, handlers_of(programs));
     return told ? exit_code(told->code()) : 0;
   } catch (const Error& error) {
-    return end_of(error, options.kept);
+    return end_of(error, options);
   } catch (const std::exception& error) {
     return report(Error(ErrorCode::kInternal, error.what()));
   }

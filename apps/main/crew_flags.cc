@@ -1,5 +1,7 @@
 #include "apps/main/crew_flags.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -44,7 +46,8 @@ runtime::CrewOptions crew_options(const CrewFlags& flags, const CrewNeeds& needs
   options.listen = flags.listen;
   options.admission.keys = flags.keys;
   options.admission.notice = [](const std::string& note) { tell_notes({note}); };
-  options.worker_command = {runtime::program_path(), "worker", runtime::kKeptFlag};
+  options.worker_command = {runtime::program_path(), "worker", runtime::kKeeperFlag,
+                            std::to_string(::getpid())};
   options.identity = schedmp::identity();
   options.handlers = schedmp::handlers_of(needs.programs);
   options.interrupt = interrupts.request();

@@ -75,7 +75,8 @@ struct WorkerCommand {
 
   int run() const {
     require(!options.scheduler.empty(), "--connect", "a worker needs the scheduler's address");
-    if (!options.kept && !no_restart) return runtime::keep_worker(process->argc, process->argv);
+    if (options.keeper == 0 && !no_restart)
+      return runtime::keep_worker(process->argc, process->argv);
     runtime::set_process_title(process->argc, process->argv, runtime::program_name() + " worker");
     const std::jthread teller = tell_if_alone(options.scheduler);
     runtime::WorkerOptions mine = options;
@@ -133,7 +134,7 @@ void add_worker_command(CLI::App& app, Chosen& chosen) {
       "--no-restart", state->no_restart,
       "End when the worker is killed or loses its scheduler (default: a keeper stays, "
       "which starts another)");
-  command->add_flag(runtime::kKeptFlag, state->options.kept)->group("");  // of who starts it
+  command->add_option(runtime::kKeeperFlag, state->options.keeper)->group("");  // of who starts it
   const std::string name = runtime::program_name();
   command->footer(format(
       "A run without --listen starts its own workers; this command is for starting them by "

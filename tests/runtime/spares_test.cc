@@ -156,6 +156,8 @@ TEST_F(Spares, OfAKeeperComeByThemselvesAndTakeTheSamePlace) {
 
 TEST_F(Spares, EndWithTheirKeepers) {
   begin({"--keep"});
+  kill_one();
+  crew_->restart();  // now one of them is a process that began again
   const int worker = pids()[0];
   workers_.clear();  // kills
   EXPECT_THAT(end_of(*crew_).message(), HasSubstr("connection broke"));

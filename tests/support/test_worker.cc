@@ -211,13 +211,13 @@ int run_test_worker(int argc, char** argv) {
       options.reach = runtime::reach_of("cpu");
       options.reach->host = argv[i + 1];
     }
+    if (flag == runtime::kKeeperFlag) options.keeper = std::stoi(argv[i + 1]);
     if (flag == "--build") options.identity.build = argv[i + 1];
   }
-  const auto has = [&](std::string_view flag) {
-    return std::any_of(argv + 1, argv + argc, [&](const char* word) { return word == flag; });
-  };
-  options.kept = has(runtime::kKeptFlag);
-  if (has("--keep") && !options.kept) return runtime::keep_worker(argc, argv);
+  const bool keeps =
+      std::any_of(argv + 1, argv + argc, [](std::string_view word) { return word == "--keep"; });
+  if (keeps && options.keeper == 0) return runtime::keep_worker(argc, argv);
+  if (keeps) runtime::end_with(options.keeper);
   options.give_up = [](const Error& error, bool known) {
     if (!known) std::fprintf(stderr, "worker: %s\n", error.what());
     ::_exit(exit_code(error.code()));
@@ -230,8 +230,8 @@ int run_test_worker(int argc, char** argv) {
     return told ? exit_code(told->code()) : 0;
   } catch (const Error& error) {
     std::fprintf(stderr, "worker: %s\n", error.what());
-    return options.kept && error.code() == ErrorCode::kLost ? runtime::kBeginAgain
-                                                            : exit_code(error.code());
+    return options.keeper != 0 && error.code() == ErrorCode::kLost ? runtime::kBeginAgain
+                                                                   : exit_code(error.code());
   }
 }
 

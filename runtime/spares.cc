@@ -1,0 +1,65 @@
+#include "runtime/spares.h"
+
+#include <algorithm>
+
+#include "runtime/wire.h"
+
+namespace kerf::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+
+// More than a lost connection takes to be noticed.
+constexpr auto kTooEarly = 1s;
+
+}  // namespace
+
+void Spares::add(int peer, Registration registration) {
+  const auto now = Clock::now();
+  spares_.push_back({peer, std::move(registration), now, now});
+  server_.send(peer, {ControlType::kSpare, {}});
+}
+
+bool Spares::hear(const ControlServer::Incoming& incoming) {
+  const auto spare = std::find_if(spares_.begin(), spares_.end(),
+                                  [&](const Spare& each) { return each.peer == incoming.peer; });
+  if (spare == spares_.end()) return false;
+  spare->broken = incoming.disconnected;
+  if (incoming.disconnected) return true;
+  spare->heard = Clock::now();
+  try {
+    if (incoming.message.type != ControlType::kReport)
+      throw Error(ErrorCode::kProtocol, "a spare only reports");
+    server_.send(spare->peer, clock_answer(decode<Report>(incoming.message.payload)));
+  } catch (const Error&) {
+    server_.forget(spare->peer);
+    spares_.erase(spare);
+  }
+  return true;
+}
+
+void Spares::place(const std::function<bool(int peer, const Registration& registration)>& place) {
+  std::erase_if(spares_, [&](const Spare& spare) {
+    if (Clock::now() < spare.heard + silence_)
+      return !spare.broken && place(spare.peer, spare.registration);
+    server_.forget(spare.peer);
+    return true;
+  });
+}
+
+void Spares::refuse_beyond(int room, const std::string& why) {
+  std::erase_if(spares_, [&](const Spare& spare) {
+    if (spare.broken || room-- > 0 || Clock::now() < spare.since + kTooEarly) return false;
+    server_.send(spare.peer, {ControlType::kRefuse, why});
+    server_.forget(spare.peer);
+    return true;
+  });
+}
+
+std::vector<int> Spares::peers() const {
+  std::vector<int> peers;
+  for (const Spare& spare : spares_) peers.push_back(spare.peer);
+  return peers;
+}
+
+}  // namespace kerf::runtime

@@ -1,0 +1,46 @@
+// Who registered and has no place in the run yet: spares, and for a second whoever comes too early
+// for the loss whose place it is to take, or too late.
+//
+// Owned by the roster, and guarded with it.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "runtime/control.h"
+#include "runtime/messages.h"
+
+namespace kerf::runtime {
+
+class Spares {
+ public:
+  // Who was not heard of for `silence` is forgotten.
+  Spares(ControlServer& server, std::chrono::milliseconds silence)
+      : server_(server), silence_(silence) {}
+
+  // Is told that it waits.
+  void add(int peer, Registration registration);
+  // Whether the message is of one of them. What does not belong ends its waiting.
+  bool hear(const ControlServer::Incoming& incoming);
+  // In the order in which they came; whom `place` has a place for waits no more.
+  void place(const std::function<bool(int peer, const Registration& registration)>& place);
+  // Of those that have waited for a second all but the first `room` are refused.
+  void refuse_beyond(int room, const std::string& why);
+  std::vector<int> peers() const;
+
+ private:
+  struct Spare {
+    int peer = 0;
+    Registration registration;
+    Clock::time_point since;
+    Clock::time_point heard;
+    bool broken = false;  // its connection
+  };
+
+  ControlServer& server_;
+  const std::chrono::milliseconds silence_;
+  std::vector<Spare> spares_;
+};
+
+}  // namespace kerf::runtime
