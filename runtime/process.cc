@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -46,6 +47,43 @@ int open_pidfd(pid_t child) { return static_cast<int>(::syscall(SYS_pidfd_open, 
   ::_exit(127);
 }
 
+std::vector<char*> pointers_to(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// What posix_spawn does in the child, and what the child begins with.
+class SpawnActions {
+ public:
+  explicit SpawnActions(int output) {
+    ::posix_spawn_file_actions_init(&files_);
+    ::posix_spawn_file_actions_addopen(&files_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    ::posix_spawn_file_actions_adddup2(&files_, output, STDOUT_FILENO);
+    ::posix_spawn_file_actions_adddup2(&files_, output, STDERR_FILENO);
+    ::posix_spawn_file_actions_addclosefrom_np(&files_, STDERR_FILENO + 1);
+    sigset_t none;
+    ::sigemptyset(&none);
+    ::posix_spawnattr_init(&attributes_);
+    ::posix_spawnattr_setsigmask(&attributes_, &none);
+    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSID);
+  }
+  SpawnActions(const SpawnActions&) = delete;
+  SpawnActions& operator=(const SpawnActions&) = delete;
+  ~SpawnActions() {
+    ::posix_spawn_file_actions_destroy(&files_);
+    ::posix_spawnattr_destroy(&attributes_);
+  }
+
+  const posix_spawn_file_actions_t* files() const { return &files_; }
+  const posix_spawnattr_t* attributes() const { return &attributes_; }
+
+ private:
+  posix_spawn_file_actions_t files_{};
+  posix_spawnattr_t attributes_{};
+};
+
 [[noreturn]] void cannot_start(const std::string& program, int error) {
   throw Error(ErrorCode::kUnavailable,
               kerf::format("cannot start {}: {}", program, std::strerror(error)));
@@ -56,9 +94,7 @@ int open_pidfd(pid_t child) { return static_cast<int>(::syscall(SYS_pidfd_open, 
 Process Process::spawn(const std::vector<std::string>& command) {
   KERF_CHECK(!command.empty(), "a process needs a program");
   std::vector<std::string> words = command;
-  std::vector<char*> arguments;
-  for (auto& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
+  std::vector<char*> arguments = pointers_to(words);
 
   int report[2];
   if (::pipe2(report, O_CLOEXEC) != 0) cannot_start(command[0], errno);
@@ -83,6 +119,25 @@ Process Process::spawn(const std::vector<std::string>& command) {
     cannot_start(command[0], error);
   }
   return Process(child, descriptor);
+}
+
+Process Process::spawn_beside(const std::vector<std::string>& command, int output) {
+  KERF_CHECK(!command.empty(), "a process needs a program");
+  std::vector<std::string> words = command;
+  const std::vector<char*> arguments = pointers_to(words);
+  const SpawnActions actions(output);
+  pid_t child = -1;
+  if (const int error = ::posix_spawnp(&child, arguments[0], actions.files(), actions.attributes(),
+                                       arguments.data(), environ);
+      error != 0)
+    cannot_start(command[0], error);
+  Process process(child, open_pidfd(child));
+  if (process.descriptor_ < 0) {
+    const int error = errno;
+    ::kill(child, SIGKILL);  // not reaped yet, so it has its number
+    cannot_start(command[0], error);
+  }
+  return process;
 }
 
 Process::Process(Process&& other) noexcept

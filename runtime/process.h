@@ -1,9 +1,9 @@
-// Child processes: workers that a scheduler starts itself.
+// Child processes: workers that a scheduler starts itself, and what starts workers elsewhere.
 //
-// A child must be started before any ZeroMQ context exists in this process. It inherits descriptors
-// 1 and 2 and nothing else (its input is /dev/null), ignores the terminal's Ctrl-C (its scheduler
-// ends it), and the kernel kills it when the thread that started it ends. Destroying a Process
-// kills and reaps it.
+// A child of spawn() must be started before any ZeroMQ context exists in this process. It inherits
+// descriptors 1 and 2 and nothing else (its input is /dev/null), ignores the terminal's Ctrl-C (its
+// scheduler ends it), and the kernel kills it when the thread that started it ends. Destroying a
+// Process kills and reaps it.
 #pragma once
 
 #include <sys/types.h>
@@ -20,6 +20,11 @@ class Process {
  public:
   // Program (a path) and its arguments. Throws Error{kUnavailable} that names the program.
   static Process spawn(const std::vector<std::string>& command);
+  // Also where a ZeroMQ context exists: no copy of this process comes to be on the way
+  // (posix_spawn). The program is a path or a name that PATH finds, `output` becomes descriptors 1
+  // and 2. The child is in a session of its own, so no terminal asks or interrupts it, and it
+  // outlives a parent that is killed. Throws as spawn() does.
+  static Process spawn_beside(const std::vector<std::string>& command, int output);
 
   Process(Process&& other) noexcept;
   Process& operator=(Process&& other) noexcept;

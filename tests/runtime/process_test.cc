@@ -83,6 +83,34 @@ TEST(Process, InheritsNoDescriptorAndIgnoresTheTerminalsInterrupt) {
   ::close(leak);
 }
 
+TEST(Process, StartsBesideZeroMqInASessionOfItsOwn) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const int leak = ::open("/dev/null", O_RDONLY);  // deliberately not close-on-exec
+  auto child =
+      Process::spawn_beside({"sh", "-c",
+                             "echo out; echo err >&2; readlink /proc/$$/fd/0; [ -e /proc/$$/fd/" +
+                                 std::to_string(leak) + " ] && exit 1; exit 5"},
+                            ends[1]);
+  EXPECT_EQ(::getsid(child.pid()), child.pid());
+  EXPECT_EQ(child.wait(after(5s)), "exit code 5");
+  ::close(leak);
+  ::close(ends[1]);
+  std::string text(100, ' ');
+  text.resize(static_cast<size_t>(::read(ends[0], text.data(), text.size())));
+  EXPECT_EQ(text, "out\nerr\n/dev/null\n");
+  EXPECT_EQ(::read(ends[0], text.data(), text.size()), 0);
+  ::close(ends[0]);
+}
+
+TEST(Process, WhatCannotStartBesideIsAnErrorThatNamesIt) {
+  const auto error =
+      kerf::tests::error_of([&] { Process::spawn_beside({"/nonexistent/ssh"}, STDERR_FILENO); });
+  ASSERT_TRUE(error) << "spawned";
+  EXPECT_EQ(error->code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(error->message(), testing::HasSubstr("/nonexistent/ssh"));
+}
+
 TEST(Process, DiesWithItsParent) {
   int report[2];
   ASSERT_EQ(::pipe2(report, O_CLOEXEC), 0);
