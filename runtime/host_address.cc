@@ -53,6 +53,15 @@ Found find_host(const TcpAddress& to) {
   return {found, &::freeaddrinfo};
 }
 
+std::string text_of(const sockaddr& at) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  const void* const bytes =
+      at.sa_family == AF_INET6
+          ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in6&>(at).sin6_addr)
+          : &reinterpret_cast<const sockaddr_in&>(at).sin_addr;
+  return HostAddress::parse(::inet_ntop(at.sa_family, bytes, text.data(), text.size()))->text();
+}
+
 }  // namespace
 
 std::optional<HostAddress> HostAddress::parse(std::string_view text) {
@@ -99,6 +108,10 @@ bool is_loopback_host(const std::string& host) {
   return address ? address->is_loopback() : host == "localhost";
 }
 
+std::string number_of_host(const std::string& host) {
+  return text_of(*find_host({host, "1"})->ai_addr);
+}
+
 std::string host_towards(const std::string& scheduler) {
   const auto to = split_tcp(scheduler);
   if (!to) return kLoopbackHost;
@@ -110,12 +123,7 @@ std::string host_towards(const std::string& scheduler) {
   if (socket.number() < 0 || ::connect(socket.number(), there->ai_addr, there->ai_addrlen) != 0 ||
       ::getsockname(socket.number(), reinterpret_cast<sockaddr*>(&here), &length) != 0)
     fail(to->host, std::strerror(errno));
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  const void* const bytes =
-      here.ss_family == AF_INET6
-          ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in6&>(here).sin6_addr)
-          : &reinterpret_cast<const sockaddr_in&>(here).sin_addr;
-  return HostAddress::parse(::inet_ntop(here.ss_family, bytes, text.data(), text.size()))->text();
+  return text_of(reinterpret_cast<const sockaddr&>(here));
 }
 
 }  // namespace kerf::runtime

@@ -1,6 +1,6 @@
 // Addresses of hosts as numbers, and which of its own a host has towards another.
 //
-// Plain values and pure functions, but for host_towards(). Thread-safe.
+// Plain values and pure functions, but for the last two. Thread-safe.
 #pragma once
 
 #include <array>
@@ -38,6 +38,10 @@ struct TcpAddress {
 std::optional<TcpAddress> split_tcp(const std::string& address);
 // Whether nobody beyond this host can be there.
 bool is_loopback_host(const std::string& host);
+
+// Of a name or a number, its number, as before a port; what ZeroMQ would connect to. Throws
+// Error{kUnavailable} that names it.
+std::string number_of_host(const std::string& host);
 
 // The address of this host that packets to `scheduler` leave from; loopback unless that is
 // tcp://HOST:PORT beyond it. Sends nothing. Throws Error{kUnavailable} that names the host.

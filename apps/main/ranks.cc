@@ -1,0 +1,177 @@
+#include "apps/main/ranks.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+
+#include "apps/main/node_list.h"
+#include "runtime/error.h"
+
+namespace kerf::apps {
+
+namespace {
+
+constexpr char kLauncherFlag[] = "--launcher";
+constexpr char kRanks[] = "KERF_RANKS";
+
+struct Source {
+  const char* launcher;
+  const char* rank;
+  const char* ranks;  // what follows may be empty: nobody says
+  const char* local;
+};
+constexpr std::array kSources{
+    Source{"kerf", "KERF_RANK", kRanks, "KERF_LOCAL_RANK"},
+    Source{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"},
+    Source{"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+    Source{"slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"},
+    Source{"pmix", "PMIX_RANK", "", ""},
+    Source{"index", "JOB_COMPLETION_INDEX", "", ""},
+};
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw Error(ErrorCode::kUsage, what, kLauncherFlag);
+}
+
+// A variable that is set, and what it says.
+struct Said {
+  std::string variable;
+  std::string launcher;
+  int64_t value = 0;
+
+  std::string text() const { return format("{}={}", variable, value); }
+};
+
+std::optional<Said> said(const Environment& environment, const std::string& variable,
+                         const std::string& launcher) {
+  if (variable.empty()) return std::nullopt;
+  const auto text = environment(variable);
+  if (!text) return std::nullopt;
+  Said number{variable, launcher};
+  const char* const end = text->data() + text->size();
+  const auto [next, fault] = std::from_chars(text->data(), end, number.value);
+  if (fault != std::errc() || next != end || number.value < 0 || number.value > UINT32_MAX)
+    refuse(format("{} is \"{}\", which is no number", variable, *text));
+  return number;
+}
+
+// What is no number of a step marks the shells of sbatch and salloc.
+bool is_in_step(const Environment& environment) {
+  constexpr int64_t kNoStep = 0xfffffff0;
+  auto step = said(environment, "SLURM_STEP_ID", "slurm");
+  return step && step->value < kNoStep;
+}
+
+bool is_asked(const Source& source, const std::string& launcher, const Environment& environment) {
+  const std::string name = source.launcher;
+  const bool named = launcher == "env" || launcher == name ||
+                     (launcher == "auto" && (name == "slurm" || name == "mpirun"));
+  return named && (name != "slurm" || is_in_step(environment));
+}
+
+// The first's value, with which all others agree; empty where nobody says.
+std::optional<int64_t> agreed(const std::vector<Said>& all) {
+  if (all.empty()) return std::nullopt;
+  for (const Said& other : all)
+    if (other.value != all[0].value)
+      refuse(format("{} and {} disagree; --launcher {} or --launcher {} says which one counts",
+                    all[0].text(), other.text(), all[0].launcher, other.launcher));
+  return all[0].value;
+}
+
+std::string names(const char* Source::*variable) {
+  std::vector<std::string> all;
+  for (const Source& source : kSources)
+    if (const std::string name = source.*variable; !name.empty()) all.push_back(name);
+  return format("{}", fmt::join(all, ", "));
+}
+
+std::optional<Rank> nobody(const std::string& launcher) {
+  if (launcher == "auto") return std::nullopt;
+  refuse(format("nobody says which task this is: none of {} is set{}", names(&Source::rank),
+                launcher == "env" ? "" : format(" by {}", launcher)));
+}
+
+// All tasks come to the same; another run on that host most likely to another.
+int port_of(const Environment& environment) {
+  if (const auto port = said(environment, "MASTER_PORT", "torchrun"))
+    return static_cast<int>(port->value) +
+           (environment("TORCHELASTIC_USE_AGENT_STORE") == "True" ? 1 : 0);  // torchrun has it
+  const auto job = said(environment, "SLURM_JOB_ID", "slurm");
+  if (job && is_in_step(environment))
+    return kFirstPort +
+           static_cast<int>((job->value * 16 + said(environment, "SLURM_STEP_ID", "slurm")->value) %
+                            kPorts);
+  const auto job_of_mpirun = environment("PMIX_NAMESPACE");
+  if (!job_of_mpirun)
+    refuse(
+        "nobody says at which port the tasks meet; give --listen tcp://HOST:PORT, HOST being that "
+        "of task 0, or set MASTER_PORT");
+  uint32_t sum = 0;
+  for (const unsigned char letter : *job_of_mpirun) sum = sum * 31 + letter;
+  return kFirstPort + static_cast<int>(sum % kPorts);
+}
+
+}  // namespace
+
+void check_launcher(const std::string& launcher) {
+  if (launcher == "auto" || launcher == "env" || launcher == "none") return;
+  for (const Source& source : kSources)
+    if (launcher == source.launcher) return;
+  throw Error(ErrorCode::kUsage,
+              format("there is no launcher \"{}\"; there are auto, none, env, {}", launcher,
+                     names(&Source::launcher)));
+}
+
+std::optional<Rank> find_rank(const Environment& environment, const std::string& launcher,
+                              bool at_terminal) {
+  if (launcher == "none" || (launcher == "auto" && at_terminal)) return std::nullopt;
+  std::vector<Said> rank;
+  std::vector<Said> ranks;
+  std::optional<int> local;
+  for (const Source& source : kSources) {
+    if (!is_asked(source, launcher, environment)) continue;
+    const auto number = said(environment, source.rank, source.launcher);
+    if (!number) continue;
+    rank.push_back(*number);
+    if (const auto many = said(environment, source.ranks, source.launcher)) ranks.push_back(*many);
+    if (const auto here = said(environment, source.local, source.launcher); here && !local)
+      local = static_cast<int>(here->value);
+  }
+  const auto mine = agreed(rank);
+  if (!mine) return nobody(launcher);
+  // For those that do not say it themselves.
+  if (const auto many = said(environment, kRanks, "kerf"); many && ranks.empty())
+    ranks.push_back(*many);
+  const auto all = agreed(ranks);
+  if (!all) refuse(format("{}, but nobody says of how many; set {}", rank[0].text(), kRanks));
+  if (*mine >= *all)
+    refuse(format("{} and {}: ranks are below it", rank[0].text(), ranks[0].text()));
+  if (*all == 1 && launcher == "auto") return std::nullopt;
+  if (*all == 1)
+    refuse(format("{}: one task is the scheduler, so start one more than there are workers",
+                  ranks[0].text()));
+  return Rank{static_cast<int>(*mine), static_cast<int>(*all), local};
+}
+
+Meeting find_meeting(const Environment& environment, const Rank& rank) {
+  Meeting meeting;
+  if (is_in_step(environment) && environment("SLURM_STEP_NODELIST")) {
+    meeting.hosts = parse_nodes(*environment("SLURM_STEP_NODELIST"), "SLURM_STEP_NODELIST");
+    meeting.alone = meeting.hosts.size() == 1;
+  } else if (const auto master = environment("MASTER_ADDR")) {
+    meeting.hosts = {*master};
+  } else {
+    const auto here = said(environment, "OMPI_COMM_WORLD_LOCAL_SIZE", "mpirun");
+    meeting.alone = here && here->value == rank.ranks;
+    if (!meeting.alone)
+      refuse(
+          "nobody says on which host task 0 is; give --listen tcp://HOST:PORT, HOST being that "
+          "one, or set MASTER_ADDR");
+  }
+  meeting.port = port_of(environment);
+  return meeting;
+}
+
+}  // namespace kerf::apps
