@@ -19,7 +19,7 @@ case "${1:-}" in
   "") ;;
   --tests)
     packages+=(python3 python3-numpy python3-torch libopenblas0-pthread python3-onnx libonnx-testdata
-      clang-format clang-tidy git util-linux iproute2)
+      clang-format clang-tidy git util-linux iproute2 openssh-client openssh-server slurmctld slurmd slurm-client munge)
     preset=${2:-release}
     target=()  # what the preset says
     if [[ $preset == fuzz ]]; then

@@ -30,6 +30,7 @@ struct BenchSchedulesCommand {
             "it is for what --no-equal-memory leaves out");
     require(flags.crew.listen.empty(), "--listen",
             "every run has workers of its own, which are started here; leave it out");
+    flags.crew.launcher = "none";
     std::istringstream names(schedules);
     for (std::string name; std::getline(names, name, ',');) {
       require(!name.empty(), "--schedules", "a name is empty");
@@ -76,6 +77,9 @@ void add_schedules_flags(CLI::App& command, BenchSchedulesCommand& state) {
                    "the first that has these stages");
   command.add_flag("--no-equal-memory", state.no_equal_memory, "Leave out the second table");
   add_crew_flags(command, flags.crew);
+  // Every run has workers of its own, which are started here.
+  for (const char* flag : {"--hosts", "--launcher"})
+    command.remove_option(command.get_option(flag));
   add_threads_flag(command, flags.crew);
   add_json_flag(command, state.json);
 }

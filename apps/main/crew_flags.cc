@@ -6,10 +6,14 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <tuple>
 
 #include "apps/main/answer.h"
 #include "apps/main/device_list.h"
 #include "apps/main/flag_values.h"
+#include "apps/main/host_list.h"
+#include "apps/main/launched.h"
+#include "apps/main/ranks.h"
 #include "partitioner/request.h"
 #include "runtime/device.h"
 #include "runtime/error.h"
@@ -27,7 +31,7 @@ runtime::CrewOptions crew_options(const CrewFlags& flags, const CrewNeeds& needs
                                   const Interrupts& interrupts) {
   check_range(flags.threads, "--threads", kMostThreads);
   require(
-      flags.listen.empty() || !flags.device, "--device",
+      flags.listen.empty() || flags.tasks || !flags.device, "--device",
       format("it is of local workers, and with --listen there are none; give it to each that is "
              "started: {} worker --device",
              runtime::program_name()));
@@ -43,6 +47,8 @@ runtime::CrewOptions crew_options(const CrewFlags& flags, const CrewNeeds& needs
         {"--spares is of workers that connect; those that the run starts itself it starts "
          "again itself, so they need none"});
   options.spares = flags.spares;
+  require(flags.hosts.empty() || !flags.listen.empty(), "--hosts",
+          "its workers have to know where this run listens; give --listen as well");
   options.listen = flags.listen;
   options.admission.keys = flags.keys;
   options.admission.notice = [](const std::string& note) { tell_notes({note}); };
@@ -58,10 +64,26 @@ runtime::CrewOptions crew_options(const CrewFlags& flags, const CrewNeeds& needs
   };
   options.no_progress = at_least(options.no_progress, 10);
   options.deadlock = at_least(options.deadlock, 3);
-  // Somebody starts the workers by hand.
+  // Somebody starts the workers by hand, unless ssh or a launcher does.
   if (!flags.listen.empty()) options.assemble_timeout = std::chrono::hours(1);
   if (flags.shrink) options.restart_timeout = kShrinkAfter;
+  if (!flags.hosts.empty() || flags.tasks) options.assemble_timeout = std::chrono::minutes(5);
   return options;
+}
+
+bool may_be_elsewhere(const CrewFlags& flags) {
+  const bool listens = !flags.listen.empty();
+  return !flags.hosts.empty() || (listens && !runtime::is_local_address(flags.listen)) ||
+         rank_of_process(flags.launcher, listens);
+}
+
+// An error's place is part of it.
+void check_hosts(const std::string& file) {
+  try {
+    std::ignore = read_hosts(file);
+  } catch (const Error& error) {
+    throw Error(error.code(), error.what());
+  }
 }
 
 }  // namespace
@@ -103,6 +125,19 @@ void add_crew_flags(CLI::App& command, CrewFlags& flags) {
       ->check(CLI::Range(0, kMostWorkers))
       ->type_name("N")
       ->capture_default_str();
+      .add_option("--hosts", flags.hosts,
+                  "With --listen: start the workers by ssh on the hosts of this file, one of each "
+                  "line: HOST [device=DEVICE] [kerf=PATH] [keys=DIR]")
+      ->check(parsed_by(check_hosts))
+      ->type_name("FILE");
+  command
+      .add_option("--launcher", flags.launcher,
+                  "Who started this command once for the scheduler and once for each worker, and "
+                  "says in the environment which is which: kerf, torchrun, mpirun, slurm, pmix, "
+                  "index, env (any), none, or auto: slurm or mpirun where several tasks were "
+                  "started and the input is no terminal (default auto)")
+      ->check(parsed_by(check_launcher))
+      ->type_name("NAME");
   command.add_flag("--no-restart", flags.no_restart,
                    "End the run when a worker is lost (default: all workers begin again from what "
                    "they held a moment before, and the results have the same bits)");
@@ -116,6 +151,7 @@ void add_threads_flag(CLI::App& command, CrewFlags& flags) {
 
 void check_host_memory(const CrewFlags& flags, const std::vector<double>& bytes,
                        const std::string& way_out) {
+  if (may_be_elsewhere(flags)) return;
   const std::vector<runtime::DeviceKind> kinds = device_kinds(flags);
   double sum = 0;
   for (size_t worker = 0; worker < bytes.size(); ++worker)
@@ -150,9 +186,9 @@ runtime::Crew::Waiting tell_who_is_here(const CrewFlags& flags, const CrewNeeds&
 }
 
 std::unique_ptr<runtime::Crew> assemble_crew(const CrewFlags& flags, const CrewNeeds& needs,
-                                             const Interrupts& interrupts) {
-  return runtime::Crew::assemble(crew_options(flags, needs, interrupts),
-                                 tell_who_is_here(flags, needs, false));
+                                             const Interrupts& interrupts,
+                                             const runtime::Crew::Waiting& waiting) {
+  return runtime::Crew::assemble(crew_options(flags, needs, interrupts), waiting);
 }
 
 }  // namespace kerf::apps

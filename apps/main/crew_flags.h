@@ -23,11 +23,14 @@ struct CrewFlags {
   std::optional<std::string> transport;
   std::optional<std::string> device;  // of local workers: a list, see device_list.h
   std::string listen;
-  std::string keys;            // a folder: for --listen
-  int spares = 0;              // that may wait, with --listen
-  std::optional<int> threads;  // per worker
-  bool no_restart = false;     // the loss of a worker ends the run
-  bool shrink = false;         // where nobody takes its place, the others go on
+  std::string keys;               // a folder: for --listen
+  std::string hosts;              // a file, see host_list.h: for --listen
+  std::string launcher = "auto";  // see ranks.h
+  bool tasks = false;             // of a launcher are the workers, and this process the first
+  int spares = 0;                 // that may wait, with --listen
+  std::optional<int> threads;     // per worker
+  bool no_restart = false;        // the loss of a worker ends the run
+  bool shrink = false;            // where nobody takes its place, the others go on
 };
 
 // What a plan is made for where nobody says: the memory of slots is proved anew for the pairs that
@@ -35,16 +38,18 @@ struct CrewFlags {
 inline constexpr const char* kPlannedTransport = "shm";
 inline constexpr const char* kDefaultDevice = "cpu";
 
-// Of the workers in turn. Throws Error{kUsage} as device_list() does; with --listen, CPUs.
+// Of the workers in turn. Throws Error{kUsage} as device_list() does; with --listen, CPUs, unless
+// a launcher starts them.
 std::vector<runtime::DeviceKind> device_kinds(const CrewFlags& flags);
 
 void add_crew_flags(CLI::App& command, CrewFlags& flags);
 // For what computes with as many threads as it is told.
 void add_threads_flag(CLI::App& command, CrewFlags& flags);
 
-// All workers are on this host. Throws Error{kInfeasible} if those of them that compute on CPUs
-// need more bytes together than it has; a GPU that is full says so itself. `bytes` is of each
-// worker; `way_out` says what to change.
+// Throws Error{kInfeasible} if those workers that compute on CPUs need more bytes together than
+// this host has; a GPU that is full says so itself. Nothing is known where workers may be on
+// others.
+// `bytes` is of each worker; `way_out` says what to change.
 void check_host_memory(const CrewFlags& flags, const std::vector<double>& bytes,
                        const std::string& way_out);
 
@@ -61,8 +66,9 @@ struct CrewNeeds {
 runtime::Crew::Waiting tell_who_is_here(const CrewFlags& flags, const CrewNeeds& needs, bool again);
 
 // Starts processes, so it comes before anything that has ZeroMQ in it; with --listen it waits for
-// workers and says so on the standard error output. Throws Error.
+// workers and tells `waiting`. Throws Error.
 std::unique_ptr<runtime::Crew> assemble_crew(const CrewFlags& flags, const CrewNeeds& needs,
-                                             const Interrupts& interrupts);
+                                             const Interrupts& interrupts,
+                                             const runtime::Crew::Waiting& waiting);
 
 }  // namespace kerf::apps

@@ -9,6 +9,7 @@ namespace kerf::apps {
 namespace {
 
 constexpr char kFlag[] = "--device";
+constexpr char kCpu[] = "cpu";
 
 std::vector<std::string> names_of(const std::string& text) {
   std::vector<std::string> names;
@@ -55,11 +56,16 @@ std::vector<std::string> device_list(const std::string& text) {
   return list;
 }
 
+bool names_devices(const std::string& text) {
+  return std::ranges::all_of(
+      names_of(text), [](const std::string& name) { return is_of_cuda(name) || name == kCpu; });
+}
+
 std::vector<runtime::DeviceKind> planned_devices(const std::string& text) {
   std::vector<runtime::DeviceKind> kinds;
   for (const std::string& name : names_of(text)) {
     const bool is_cuda = is_of_cuda(name);
-    require(is_cuda || name == "cpu", kFlag, format("there is no device \"{}\"", name));
+    require(is_cuda || name == kCpu, kFlag, format("there is no device \"{}\"", name));
     require(!is_cuda || runtime::cuda_support().built, kFlag,
             "this build has no kernels for GPUs, so what they take is not known; build with "
             "-DKERF_CUDA=ON");

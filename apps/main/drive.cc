@@ -3,11 +3,17 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
 #include <string>
 
 #include "apps/main/answer.h"
+#include "apps/main/launched.h"
+#include "apps/main/remote_workers.h"
 #include "apps/report/terminal.h"
 #include "runtime/error.h"
+#include "runtime/process.h"
 
 namespace kerf::apps {
 
@@ -24,11 +30,46 @@ Progress::Options progress_on_stderr() {
 
 namespace {
 
+// Those that --hosts names, which are started once the run listens; null without it.
+std::unique_ptr<RemoteWorkers> remote_workers(const CrewFlags& flags, const CrewNeeds& needs,
+                                              const Interrupts& interrupts) {
+  if (flags.hosts.empty()) return nullptr;
+  RemoteOptions options;
+  if (const char* ssh = std::getenv("KERF_SSH"); ssh != nullptr && *ssh != 0) options.ssh = ssh;
+  options.kerf =
+      std::filesystem::path(runtime::program_path()).replace_filename(runtime::program_name());
+  if (!flags.keys.empty()) options.keys = std::filesystem::absolute(flags.keys);
+  options.workers = needs.workers;
+  const int started = needs.workers;
+  return std::make_unique<RemoteWorkers>(read_hosts(flags.hosts, started), options,
+                                         interrupts.request());
+}
+
+// Behind a loss (`again`) those whose process is gone are started anew.
+runtime::Crew::Waiting who_is_here(const CrewFlags& flags, const CrewNeeds& needs,
+                                   RemoteWorkers* remote, bool again) {
+  if (flags.tasks)
+    return [tell = tell_who_is_here(flags, needs, again), workers = needs.workers](
+               int here, const std::string& address) {
+      if (here > 0) return tell(here, address);
+      fmt::print(stderr, "listening at {} for {}\n", address, plural(workers, "other task"));
+    };
+  if (remote == nullptr) return tell_who_is_here(flags, needs, again);
+  return [tell = tell_who_is_here(flags, needs, again), workers = needs.workers, remote, again](
+             int here, const std::string& address) {
+    if (here == workers) remote->all_are_here();
+    if (here > 0) return tell(here, address);
+    fmt::print(stderr, "{} over ssh\n",
+               again ? "whoever is gone is started again" : "starting workers");
+    remote->start(address);
+  };
+}
+
 schedmp::RestartOptions restarts(const CrewFlags& flags, const CrewNeeds& needs,
-                                 ProgressBar& progress) {
+                                 RemoteWorkers* remote, ProgressBar& progress) {
   schedmp::RestartOptions options;
-  options.allowed = !flags.no_restart;
-  options.waiting = tell_who_is_here(flags, needs, true);
+  options.allowed = !flags.no_restart && !flags.tasks;  // a launcher starts nobody again
+  options.waiting = who_is_here(flags, needs, remote, true);
   options.lost = [&progress](const Error& loss, int64_t round) {
     progress.abandon();
     // The lines behind the first tell what the others did.
@@ -49,15 +90,14 @@ void let_leave(runtime::Crew& crew, const CrewFlags& flags) {
   }
 }
 
-}  // namespace
-
-Driven drive(schedmp::EncodedProgram& program, const CrewFlags& flags, const CrewNeeds& needs,
-             ProgressBar& progress, const schedmp::LoopOptions& options) {
+Driven drive_crew(schedmp::EncodedProgram& program, const CrewFlags& flags, const CrewNeeds& needs,
+                  ProgressBar& progress, const schedmp::LoopOptions& options,
+                  const Interrupts& interrupts, RemoteWorkers* remote) {
   Driven driven;
   schedmp::LoopOptions full = options;
-  full.restarts = restarts(flags, needs, progress);
-  const Interrupts interrupts;
-  const auto crew = assemble_crew(flags, needs, interrupts);
+  full.restarts = restarts(flags, needs, remote, progress);
+  const auto crew =
+      assemble_crew(flags, needs, interrupts, who_is_here(flags, needs, remote, false));
   try {
     driven.loop = schedmp::run(program, *crew, full);
   } catch (const Error& error) {
@@ -74,8 +114,26 @@ Driven drive(schedmp::EncodedProgram& program, const CrewFlags& flags, const Cre
   progress.finish();
   driven.control = crew->counters();
   let_leave(*crew, flags);
+  if (remote != nullptr) remote->let_leave();
   driven.crew = crew->workers();  // with what they say when they leave
   return driven;
+}
+
+}  // namespace
+
+Driven drive(schedmp::EncodedProgram& program, const CrewFlags& given, const CrewNeeds& needs,
+             ProgressBar& progress, const schedmp::LoopOptions& options) {
+  const CrewFlags flags = as_task(given, needs.workers);
+  const Interrupts interrupts;
+  const auto remote = remote_workers(flags, needs, interrupts);
+  try {
+    return drive_crew(program, flags, needs, progress, options, interrupts, remote.get());
+  } catch (const Error& error) {
+    // A worker that did not come to be interrupts the wait for it.
+    const auto failure = remote ? remote->failure() : std::nullopt;
+    if (failure && error.code() == ErrorCode::kInterrupted) throw Error(*failure);
+    throw;
+  }
 }
 
 }  // namespace kerf::apps

@@ -13,6 +13,7 @@
 
 #include "apps/main/answer.h"
 #include "apps/main/flag_values.h"
+#include "apps/main/launched.h"
 #include "apps/report/terminal.h"
 #include "runtime/error.h"
 #include "runtime/process.h"
@@ -83,6 +84,7 @@ int parse_and_run(int argc, char** argv, const Executable& executable) {
     // CLI11 may add lines of advice; an error is one line.
     return complain(first_line(error.what()), usage_code());
   }
+  if (const auto code = serve_if_task(app, chosen)) return finish(*code);
   return finish(chosen.run());
 }
 

@@ -102,6 +102,8 @@ schedmp::RunTold ProgramRun::told() const {
       "--keys",
       "--spares",
       "--no-restart",
+      "--hosts",
+      "--launcher",
       "--json",
       "--picture",
       "--trace",

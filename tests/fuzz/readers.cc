@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "apps/main/host_list.h"
+#include "apps/main/node_list.h"
 #include "apps/profile_file.h"
 #include "apps/report/page.h"
 #include "apps/report/run_record.h"
@@ -150,6 +152,17 @@ void read_places_of_nodes(const std::string& bytes) {
              "it is written otherwise");
 }
 
+void read_hosts_of_workers(const std::string& bytes) {
+  for (const apps::RemoteHost& host : apps::parse_hosts(bytes, kOrigin))
+    KERF_CHECK(!host.host.empty() && host.host[0] != '-', "ssh would take it for a flag");
+}
+
+// A list has at most so many hosts as a job of the largest clusters, whatever it says.
+void read_list_of_nodes(const std::string& bytes) {
+  for (const std::string& node : apps::parse_nodes(bytes, kOrigin))
+    KERF_CHECK(!node.empty(), "a node without a name");
+}
+
 void read_measured_times(const std::string& bytes) {
   const auto profile = apps::read_profile_text(bytes, kOrigin, partitioner::testing::small_mlp());
   KERF_CHECK(partitioner::read_profile(profile_json(profile), kOrigin) == profile,
@@ -241,6 +254,8 @@ const std::vector<Reader>& readers() {
       {"shares", read_shares, 16 * kMiB, 4096},
       {"devices", read_devices_of_workers, kMiB, 1024},
       {"places", read_places_of_nodes, kMiB, 1024},
+      {"hosts", read_hosts_of_workers, kMiB, 1024},
+      {"nodes", read_list_of_nodes, 16 * kMiB, 1024},
       {"schedule", read_schedule, kMiB, 1024},
       {"placement", read_placement_graph, kMiB, 1024},
       {"pipedream", read_pipedream_graph, kMiB, 1024},

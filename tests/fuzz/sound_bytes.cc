@@ -274,6 +274,9 @@ std::map<std::string, std::string> sound_bytes(const std::string& reader) {
   if (reader == "devices") return {{"three", kDevices}};
   if (reader == "places")
     return {{"two", "# who has what\nencoder*  0\n\ndecoder* 1  # the rest\n"}};
+  if (reader == "hosts")
+    return {{"three", "# mine\nnode1\nada@node2 device=cuda:0 kerf=/k\nnode2 keys=a  # again\n"}};
+  if (reader == "nodes") return {{"ranges", "n[0-2,05,007-009],login,gpu[1-2]-a[3,4]"}};
   if (reader == "schedule") return schedules();
   if (reader == "placement") return placements();
   if (reader == "pipedream") return profiles();

@@ -1,0 +1,104 @@
+#include "apps/main/launched.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <vector>
+
+#include "apps/main/device_list.h"
+#include "apps/main/flag_values.h"
+#include "runtime/host_address.h"
+#include "runtime/process.h"
+#include "schedmp/scheduler.h"
+
+namespace kerf::apps {
+
+namespace {
+
+// Task 0 may plan and read its data first.
+constexpr auto kTaskPatience = std::chrono::minutes(10);
+
+std::optional<std::string> variable_of_process(const std::string& name) {
+  const char* const value = std::getenv(name.c_str());
+  if (value == nullptr || *value == 0) return std::nullopt;
+  return value;
+}
+
+// Where task 0 is reached. Its own name may lead to loopback there (Debian's 127.0.1.1): then it is
+// what it has towards another of the hosts.
+std::string host_of(const Meeting& meeting) {
+  if (meeting.alone) return runtime::kLoopbackHost;
+  const std::string host = runtime::number_of_host(meeting.hosts[0]);
+  if (meeting.hosts.size() == 1 || !runtime::is_loopback_host(host)) return host;
+  return runtime::host_towards(format("tcp://{}:1", meeting.hosts[1]));
+}
+
+// As all tasks find it.
+std::string address_of(const Rank& rank, const std::string& listen) {
+  if (!listen.empty()) return listen;
+  const Meeting meeting = find_meeting(variable_of_process, rank);
+  return format("tcp://{}:{}", host_of(meeting), meeting.port);
+}
+
+std::string given(const CLI::App& command, const std::string& name) {
+  const CLI::Option* const option = command.get_option_no_throw(name);
+  return option != nullptr && option->count() > 0 ? option->results().back() : "";
+}
+
+const CLI::App& innermost(const CLI::App& app) {
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  return chosen.empty() ? app : innermost(*chosen[0]);
+}
+
+// The scheduler's host has a task that takes no device.
+size_t turn_of(const Rank& rank) {
+  const int local = rank.local.value_or(rank.rank);
+  return static_cast<size_t>(local > 0 && local == rank.rank ? local - 1 : local);
+}
+
+}  // namespace
+
+std::optional<Rank> rank_of_process(const std::string& launcher, bool has_address) {
+  if (launcher == "auto" && has_address) return std::nullopt;
+  return find_rank(variable_of_process, launcher, ::isatty(STDIN_FILENO) == 1);
+}
+
+CrewFlags as_task(const CrewFlags& flags, int workers) {
+  CrewFlags mine = flags;
+  const auto rank = rank_of_process(flags.launcher, !flags.listen.empty() || !flags.hosts.empty());
+  if (!rank) return mine;
+  require(flags.hosts.empty(), "--hosts", "the launcher starts the workers; leave one of them out");
+  require(
+      rank->ranks - 1 == workers, "--launcher",
+      format("it started {}, a scheduler and {}, and the run has {}; start {} or give "
+             "--launcher none",
+             plural(rank->ranks, "task"), plural(rank->ranks - 1, "worker"), workers, workers + 1));
+  mine.tasks = true;
+  mine.listen = address_of(*rank, flags.listen);
+  return mine;
+}
+
+std::optional<int> serve_if_task(const CLI::App& app, const Chosen& process) {
+  const CLI::App& command = innermost(app);
+  if (command.get_option_no_throw("--launcher") == nullptr) return std::nullopt;
+  const std::string launcher = given(command, "--launcher");
+  const std::string listen = given(command, "--listen");
+  const auto rank = rank_of_process(launcher.empty() ? "auto" : launcher,
+                                    !listen.empty() || !given(command, "--hosts").empty());
+  if (!rank) return std::nullopt;
+  runtime::WorkerOptions mine;
+  mine.scheduler = address_of(*rank, listen);  // task 0, too, fails now or never
+  if (rank->rank == 0) return std::nullopt;
+  mine.keys = given(command, "--keys");
+  mine.index = rank->rank - 1;
+  const std::string device = given(command, "--device");
+  const std::vector<std::string> devices = device_list(device.empty() ? kDefaultDevice : device);
+  mine.device = devices[turn_of(*rank) % devices.size()];
+  mine.join_timeout = kTaskPatience;
+  mine.again = [&process] { runtime::begin_process_again(process.argc, process.argv); };
+  // It keeps its title: Slurm's proctrack/linuxproc loses a process whose name has a space.
+  return schedmp::serve(mine, process.programs);
+}
+
+}  // namespace kerf::apps
