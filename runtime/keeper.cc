@@ -21,14 +21,6 @@ constexpr auto kShortLife = 2s;
 constexpr int kShortLives = 10;  // in a row
 constexpr auto kBreath = 100ms;  // behind each of those but the first
 
-// The program that runs, also where another has taken its place on disk.
-std::vector<std::string> kept_command(int argc, char** argv) {
-  std::vector<std::string> command{"/proc/self/exe"};
-  command.insert(command.end(), argv + 1, argv + argc);
-  command.insert(command.end(), {kKeeperFlag, std::to_string(::getpid())});
-  return command;
-}
-
 void tell(const std::string& what) {
   std::fprintf(stderr, "%s keeper: %s\n", program_name().c_str(), what.c_str());
 }
@@ -43,8 +35,15 @@ std::string why_another(const Process& worker, const std::string& end) {
 }  // namespace
 
 int keep_worker(int argc, char** argv) {
-  const std::vector<std::string> command = kept_command(argc, argv);
+  // The program that runs, also where another has taken its place on disk.
+  std::vector<std::string> command{"/proc/self/exe"};
+  command.insert(command.end(), argv + 1, argv + argc);
   set_process_title(argc, argv, program_name() + " keeper");
+  return keep_worker(std::move(command));
+}
+
+int keep_worker(std::vector<std::string> command) {
+  command.insert(command.end(), {kKeeperFlag, std::to_string(::getpid())});
   for (int short_lives = 0; short_lives < kShortLives;) {
     const auto begin = Clock::now();
     Process worker = Process::spawn(command);

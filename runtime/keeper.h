@@ -7,6 +7,9 @@
 // scheduler starts itself have theirs in it.
 #pragma once
 
+#include <string>
+#include <vector>
+
 namespace kerf::runtime {
 
 inline constexpr const char* kKeeperFlag = "--keeper";
@@ -18,6 +21,8 @@ inline constexpr int kBeginAgain = 75;
 // started. Says on the standard error output what it does. Throws Error{kUnavailable} where none
 // can be started. No ZeroMQ context may exist.
 int keep_worker(int argc, char** argv);
+// The same of that command, a program (a path) and its arguments; this process keeps its title.
+int keep_worker(std::vector<std::string> command);
 
 // The kernel kills this process when its keeper ends, whatever became of that tie since it was
 // spawned: a process that begins again (process.h) loses it. To be called by the first thread.

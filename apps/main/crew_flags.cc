@@ -125,6 +125,7 @@ void add_crew_flags(CLI::App& command, CrewFlags& flags) {
       ->check(CLI::Range(0, kMostWorkers))
       ->type_name("N")
       ->capture_default_str();
+  command
       .add_option("--hosts", flags.hosts,
                   "With --listen: start the workers by ssh on the hosts of this file, one of each "
                   "line: HOST [device=DEVICE] [kerf=PATH] [keys=DIR]")

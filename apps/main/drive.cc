@@ -40,9 +40,9 @@ std::unique_ptr<RemoteWorkers> remote_workers(const CrewFlags& flags, const Crew
       std::filesystem::path(runtime::program_path()).replace_filename(runtime::program_name());
   if (!flags.keys.empty()) options.keys = std::filesystem::absolute(flags.keys);
   options.workers = needs.workers;
-  const int started = needs.workers;
-  return std::make_unique<RemoteWorkers>(read_hosts(flags.hosts, started), options,
-                                         interrupts.request());
+  options.others_may_come = flags.spares > 0;
+  return std::make_unique<RemoteWorkers>(read_hosts(flags.hosts, needs.workers, flags.spares),
+                                         options, interrupts.request());
 }
 
 // Behind a loss (`again`) those whose process is gone are started anew.
@@ -68,7 +68,7 @@ runtime::Crew::Waiting who_is_here(const CrewFlags& flags, const CrewNeeds& need
 schedmp::RestartOptions restarts(const CrewFlags& flags, const CrewNeeds& needs,
                                  RemoteWorkers* remote, ProgressBar& progress) {
   schedmp::RestartOptions options;
-  options.allowed = !flags.no_restart && !flags.tasks;  // a launcher starts nobody again
+  options.allowed = !flags.no_restart;
   options.waiting = who_is_here(flags, needs, remote, true);
   options.lost = [&progress](const Error& loss, int64_t round) {
     progress.abandon();

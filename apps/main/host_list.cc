@@ -66,12 +66,13 @@ std::vector<RemoteHost> read_hosts(const std::filesystem::path& file) {
   return hosts;
 }
 
-std::vector<RemoteHost> read_hosts(const std::filesystem::path& file, int number) {
+std::vector<RemoteHost> read_hosts(const std::filesystem::path& file, int least, int more) {
   std::vector<RemoteHost> hosts = read_hosts(file);
-  if (hosts.size() < static_cast<size_t>(number))
+  const auto lines = static_cast<int>(hosts.size());
+  if (lines < least)
     refuse(file.string(), format("it has {} and the run needs {}; a host may be named on several",
-                                 plural(static_cast<long long>(hosts.size()), "line"), number));
-  hosts.resize(static_cast<size_t>(number));
+                                 plural(lines, "line"), least));
+  hosts.resize(static_cast<size_t>(std::min(lines, least + more)));
   return hosts;
 }
 

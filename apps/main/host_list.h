@@ -27,8 +27,9 @@ struct RemoteHost {
 std::vector<RemoteHost> parse_hosts(std::string_view text, const std::string& origin);
 // Throws as well where there is no such file, or one of no hosts.
 std::vector<RemoteHost> read_hosts(const std::filesystem::path& file);
-// The first `number` of its lines. Throws as well where it has fewer.
-std::vector<RemoteHost> read_hosts(const std::filesystem::path& file, int number);
+// The first `least` of its lines, and as many as `more` behind those. Throws as well where it has
+// fewer than `least`.
+std::vector<RemoteHost> read_hosts(const std::filesystem::path& file, int least, int more);
 
 // One word for the shell over there, whatever is in it.
 std::string quoted(const std::string& word);

@@ -9,15 +9,14 @@
 #include "apps/main/device_list.h"
 #include "apps/main/flag_values.h"
 #include "runtime/host_address.h"
-#include "runtime/process.h"
-#include "schedmp/scheduler.h"
+#include "runtime/keeper.h"
 
 namespace kerf::apps {
 
 namespace {
 
 // Task 0 may plan and read its data first.
-constexpr auto kTaskPatience = std::chrono::minutes(10);
+constexpr std::chrono::seconds kTaskPatience = std::chrono::minutes(10);
 
 std::optional<std::string> variable_of_process(const std::string& name) {
   const char* const value = std::getenv(name.c_str());
@@ -46,6 +45,11 @@ std::string given(const CLI::App& command, const std::string& name) {
   return option != nullptr && option->count() > 0 ? option->results().back() : "";
 }
 
+int spares_of(const CLI::App& command) {
+  const CLI::Option* const option = command.get_option_no_throw("--spares");
+  return option != nullptr && option->count() > 0 ? option->as<int>() : 0;
+}
+
 const CLI::App& innermost(const CLI::App& app) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   return chosen.empty() ? app : innermost(*chosen[0]);
@@ -69,17 +73,19 @@ CrewFlags as_task(const CrewFlags& flags, int workers) {
   const auto rank = rank_of_process(flags.launcher, !flags.listen.empty() || !flags.hosts.empty());
   if (!rank) return mine;
   require(flags.hosts.empty(), "--hosts", "the launcher starts the workers; leave one of them out");
+  const int others = workers + flags.spares;
   require(
-      rank->ranks - 1 == workers, "--launcher",
-      format("it started {}, a scheduler and {}, and the run has {}; start {} or give "
+      rank->ranks - 1 == others, "--launcher",
+      format("it started {}, a scheduler and {}, and the run has {}{}; start {} or give "
              "--launcher none",
-             plural(rank->ranks, "task"), plural(rank->ranks - 1, "worker"), workers, workers + 1));
+             plural(rank->ranks, "task"), plural(rank->ranks - 1, "worker"), workers,
+             flags.spares > 0 ? format(" and {}", plural(flags.spares, "spare")) : "", others + 1));
   mine.tasks = true;
   mine.listen = address_of(*rank, flags.listen);
   return mine;
 }
 
-std::optional<int> serve_if_task(const CLI::App& app, const Chosen& process) {
+std::optional<int> serve_if_task(const CLI::App& app) {
   const CLI::App& command = innermost(app);
   if (command.get_option_no_throw("--launcher") == nullptr) return std::nullopt;
   const std::string launcher = given(command, "--launcher");
@@ -87,18 +93,22 @@ std::optional<int> serve_if_task(const CLI::App& app, const Chosen& process) {
   const auto rank = rank_of_process(launcher.empty() ? "auto" : launcher,
                                     !listen.empty() || !given(command, "--hosts").empty());
   if (!rank) return std::nullopt;
-  runtime::WorkerOptions mine;
-  mine.scheduler = address_of(*rank, listen);  // task 0, too, fails now or never
+  const std::string address = address_of(*rank, listen);  // task 0, too, fails now or never
   if (rank->rank == 0) return std::nullopt;
-  mine.keys = given(command, "--keys");
-  mine.index = rank->rank - 1;
   const std::string device = given(command, "--device");
   const std::vector<std::string> devices = device_list(device.empty() ? kDefaultDevice : device);
-  mine.device = devices[turn_of(*rank) % devices.size()];
-  mine.join_timeout = kTaskPatience;
-  mine.again = [&process] { runtime::begin_process_again(process.argc, process.argv); };
+  std::vector<std::string> worker{"/proc/self/exe", "worker",
+                                  "--connect",      address,
+                                  "--device",       devices[turn_of(*rank) % devices.size()],
+                                  "--patience",     std::to_string(kTaskPatience.count())};
+  const auto add = [&](const char* flag, const std::string& value) {
+    if (!value.empty()) worker.insert(worker.end(), {flag, value});
+  };
+  add("--keys", given(command, "--keys"));
+  if (const int workers = rank->ranks - 1 - spares_of(command); rank->rank <= workers)
+    add("--index", std::to_string(rank->rank - 1));
   // It keeps its title: Slurm's proctrack/linuxproc loses a process whose name has a space.
-  return schedmp::serve(mine, process.programs);
+  return runtime::keep_worker(std::move(worker));
 }
 
 }  // namespace kerf::apps

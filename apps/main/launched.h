@@ -20,8 +20,8 @@ std::optional<Rank> rank_of_process(const std::string& launcher, bool has_addres
 // Throws Error{kUsage} where there are not as many others as the run has workers.
 CrewFlags as_task(const CrewFlags& flags, int workers);
 
-// Serves as a worker where this process is a task beyond the first, and the command has crew flags.
+// Keeps a worker where this process is a task beyond the first, and the command has crew flags.
 // Returns the exit code; empty where the process is to do what its command says.
-std::optional<int> serve_if_task(const CLI::App& app, const Chosen& process);
+std::optional<int> serve_if_task(const CLI::App& app);
 
 }  // namespace kerf::apps

@@ -189,13 +189,14 @@ void RemoteWorkers::note_end(Line& line, const std::string& how) {
   line.ssh.reset();
   const std::lock_guard lock(mutex_);
   if (--running_ == 0) all_ended_.notify_all();
-  if (phase_ == Phase::kStarting && line.round == round_)
+  const bool fails = round_ == 1 || !options_.others_may_come;
+  if (phase_ == Phase::kStarting && line.round == round_ && fails)
     fail(
         Error(ErrorCode::kUnavailable,
               format("{}: no worker came to be: ssh ended with {}{}{}{}", line.host.host, how,
                      line.last_words.empty() ? "" : ": ", line.last_words, way_out(line.host, how)),
               line.host.where));
-  else if (phase_ == Phase::kRunning && how != "exit code 0")
+  else if (phase_ != Phase::kLeaving && how != "exit code 0")
     tell_notes({format("{}: its ssh ended with {}", line.host.host, how)});
 }
 

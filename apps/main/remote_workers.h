@@ -3,8 +3,8 @@
 // The run makes it before its crew and destroys it after that; it outlives no run. A thread of its
 // own, the relay, starts the ssh, shows what each prints behind its host's name, and notices ends.
 // One that ends before all workers are here ends the run: `end` is raised, and failure() says why.
-// Behind the loss of a worker, start() lets those that ended begin again; a worker that is left
-// becomes a new process within its ssh.
+// Behind the loss of a worker, start() lets those that ended begin again; a worker that is left, or
+// that its keeper starts again, does so within its ssh.
 //
 // Threads: everything is called by the crew's thread.
 #pragma once
@@ -27,10 +27,11 @@
 namespace kerf::apps {
 
 struct RemoteOptions {
-  std::string ssh = "ssh";  // a path, or a name that PATH finds
-  std::string kerf;         // the executable, where a host's line does not say another
-  std::string keys = {};    // likewise; empty: the run has none
-  int workers = 1;          // hosts before it have these numbers; further ones are spares
+  std::string ssh = "ssh";       // a path, or a name that PATH finds
+  std::string kerf;              // the executable, where a host's line does not say another
+  std::string keys = {};         // likewise; empty: the run has none
+  int workers = 1;               // hosts before it have these numbers; further ones are spares
+  bool others_may_come = false;  // where one of a worker that was lost cannot be started again
 };
 
 // What ssh is told to run for host `number` of the list.
