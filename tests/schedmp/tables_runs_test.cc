@@ -10,8 +10,8 @@
 #include <chrono>
 #include <thread>
 
-#include "runtime/process.h"
 #include "schedmp/scheduler.h"
+#include "tests/schedmp/crew_of_this_program.h"
 #include "tests/schedmp/table_walk.h"
 #include "tests/support/errors.h"
 
@@ -74,13 +74,7 @@ const ProgramFactories kPrograms{{"walk", worker_half<WalkWorker>},
                                  {"stuck", worker_half<StuckWorker>}};
 
 std::unique_ptr<runtime::Crew> crew_of(int workers, TransportKind transport) {
-  runtime::CrewOptions options;
-  options.workers = workers;
-  options.transport = transport;
-  options.handlers = handlers_of(kPrograms);
-  options.worker_command = {runtime::program_path(), "worker"};
-  options.identity = identity();
-  return runtime::Crew::assemble(options);
+  return crew_of_this_program(kPrograms, workers, transport);
 }
 
 class TablesOver : public testing::TestWithParam<TransportKind> {};
