@@ -16,8 +16,8 @@ namespace {
 
 // All rows are looked at when the gap should be this part of what it was.
 constexpr double kMuchSmaller = 0.1;
-constexpr int kMostUnchecked = 20;  // rounds
-constexpr double kMostWrong = 10;   // a guess is, by this factor
+constexpr int kMostRoundsUnchecked = 20;  // rounds
+constexpr double kMostWrong = 10;         // a guess is, by this factor
 
 std::string absolute_or_none(const std::string& file) {
   return file.empty() ? file : std::filesystem::absolute(file).string();
@@ -122,7 +122,8 @@ void Classifier::plan_next(const Sum& sum) {
   guessed_ = truth_ * met * std::min(1.0, met / met_);
   met_ = met;
   ends_ = !(guessed_ > options_.tolerance) || run_.limit_is_reached(updates_);
-  check_ = ends_ || guessed_ <= kMuchSmaller * last_gap_ || rounds_unchecked_ >= kMostUnchecked;
+  check_ =
+      ends_ || guessed_ <= kMuchSmaller * last_gap_ || rounds_unchecked_ >= kMostRoundsUnchecked;
 }
 
 // Near the end the rise is less than the rounding of what it is the difference of; what it is at

@@ -31,7 +31,7 @@ def as_clang_takes_it(entry, folder):
     words = [word for word in words[compiler:] if word != "-Winvalid-pch"]
     for i, word in enumerate(words):
         if word.endswith("cmake_pch.hxx"):
-            copy = folder / "headers.hxx"
+            copy = folder / f"{pathlib.Path(word).parent.name}.hxx"
             copy.write_text(pathlib.Path(word).read_text())
             words[i] = str(copy)
     return {"directory": entry["directory"], "file": entry["file"], "command": shlex.join(words)}
