@@ -18,6 +18,8 @@
 //   kResults                  ───────>                                    (over and over)
 //   kReport (4 a second)      ───────>
 //                             <───────  kClock
+//   kStore                    ───────>                                    (from another host)
+//                             <───────  kStored
 //                             <───────  kStop                             (or at any time kAgain)
 //   kBye                      ───────>                                    (or at any time kFailed)
 //
@@ -54,6 +56,8 @@ enum class ControlType : uint16_t {
   kFailed,        // worker -> scheduler: an Error ended me
   kAgain,         // scheduler -> worker: the run begins again; register as if for the first time
   kSpare,         // scheduler -> worker: all places are taken; wait for one
+  kStore,         // worker -> scheduler: what it asks of the run's files (store_messages.h)
+  kStored,        // scheduler -> worker: what came of that
 };
 
 struct ControlMessage {

@@ -26,7 +26,7 @@ ControlType type_of(const Frame& frame) {
 }
 
 bool is_message(const Frame& frame) {
-  return type_of(frame) >= ControlType::kRegister && type_of(frame) <= ControlType::kSpare;
+  return type_of(frame) >= ControlType::kRegister && type_of(frame) <= ControlType::kStored;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/remote_store.h"
 #include "runtime/wire.h"
 
 namespace kerf::runtime {
@@ -106,13 +107,15 @@ void ControlThread::add_result(std::string result) {
   if (wake) control_.wake();
 }
 
-void ControlThread::guard(std::vector<Endpoint*> endpoints) {
+void ControlThread::guard(std::vector<Endpoint*> endpoints, RemoteStore* store) {
   const std::lock_guard lock(mutex_);
   guarded_ = std::move(endpoints);
+  store_ = store;
 }
 
 void ControlThread::interrupt_guarded() {
   for (Endpoint* endpoint : guarded_) endpoint->interrupt();
+  if (store_ != nullptr) store_->interrupt();
 }
 
 std::optional<Error> ControlThread::cause() {
@@ -126,6 +129,7 @@ bool ControlThread::finish(ControlMessage last) {
     const std::lock_guard lock(mutex_);
     finishing_ = true;
     guarded_.clear();
+    store_ = nullptr;
   }
   control_.wake();
   if (thread_.joinable()) thread_.join();
@@ -208,6 +212,9 @@ void ControlThread::handle(ControlMessage message) {
     case ControlType::kClock:
       learn_clock(message.payload);
       return;
+    case ControlType::kStored:
+      hand_to_store(std::move(message.payload));
+      return;
     case ControlType::kStop: {
       const std::lock_guard lock(mutex_);
       stopped_ = true;
@@ -244,6 +251,12 @@ void ControlThread::handle(ControlMessage message) {
   orders_.push_back(std::move(message));
   waiting_orders_.fetch_add(1, std::memory_order_relaxed);
   if (!busy_) arrived_.notify_one();
+}
+
+// What comes when nobody asks any more, the run being over, is nobody's.
+void ControlThread::hand_to_store(std::string payload) {
+  const std::lock_guard lock(mutex_);
+  if (store_ != nullptr) store_->deliver(std::move(payload));
 }
 
 // Cristian's algorithm: the answer with the shortest round trip tells the offset best.

@@ -24,6 +24,8 @@
 
 namespace kerf::runtime {
 
+class RemoteStore;
+
 // What a worker makes at `now` of a scheduler that it last heard at `heard` (of one that did not
 // answer its registration, when it began): why the run is over for it, or nothing. Pure.
 std::optional<Error> judge_scheduler(const WorkerOptions& options, bool joined,
@@ -41,8 +43,9 @@ class ControlThread {
   bool idle();
   void send(ControlMessage message);
   void add_result(std::string result);
-  // The endpoints to interrupt when the run ends while the compute thread is busy.
-  void guard(std::vector<Endpoint*> endpoints);
+  // The endpoints to interrupt when the run ends while the compute thread is busy, and the store,
+  // where there is one, which is told the scheduler's answers until then.
+  void guard(std::vector<Endpoint*> endpoints, RemoteStore* store);
   // Whether the scheduler said stop.
   bool stopped() const { return stopped_.load(std::memory_order_acquire); }
   // What ended the run otherwise; whatever the compute thread meets afterwards follows from it.
@@ -56,6 +59,7 @@ class ControlThread {
   void exchange();
   void handle(ControlMessage message);
   void learn_clock(const std::string& payload);
+  void hand_to_store(std::string payload);
   void report_if_due(Clock::time_point now);
   void look(Clock::time_point now);
   void judge();
@@ -76,6 +80,7 @@ class ControlThread {
   std::vector<std::string> results_;
   std::optional<Error> ended_;
   std::vector<Endpoint*> guarded_;
+  RemoteStore* store_ = nullptr;
   bool busy_ = true;     // the compute thread is not in next_order()
   bool asleep_ = false;  // the control thread must be woken
   bool finishing_ = false;

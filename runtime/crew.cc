@@ -63,6 +63,10 @@ void LiveCrew::begin_epoch() {
   server_->watch(interrupt_->descriptor());
   const std::lock_guard lock(mutex_);
   roster_.emplace(options_, *server_, std::move(members), std::exchange(returning_, {}));
+  if (!options_.listen.empty()) {
+    store_.emplace(store_rules_, options_.workers, [this] { server_->wake(); });
+    roster_->use_store(*store_, host_);
+  }
   ++epoch_;
   token_ = random_bits();
 }
@@ -126,6 +130,7 @@ LiveCrew::~LiveCrew() {
     // Politeness failed; what follows does not depend on it.
   }
   roster_.reset();   // kills and reaps the processes that are left
+  store_.reset();    // wakes the server
   server_.reset();   // threads that nobody welcomed see that nobody will
   threads_.clear();  // joins
 }
@@ -207,6 +212,7 @@ void LiveCrew::end_epoch() {
     const std::lock_guard lock(mutex_);
     roster_.reset();  // kills and reaps
   }
+  store_.reset();
   server_->unwatch(interrupt_->descriptor());
   if (!options_.listen.empty()) return;
   before_ += server_->counters();
@@ -261,16 +267,21 @@ bool LiveCrew::can_restart() const {
 
 std::string LiveCrew::kept_file(int worker, int which) {
   const std::lock_guard listening(listening_);
-  if (roster_->members().at(static_cast<size_t>(worker)).reach.host != host_) return {};
   const auto key = std::pair(worker, which);
   const auto found = kept_.find(key);
   if (found != kept_.end()) return found->second.path();
   try {
     KeptFile file(kerf::format("kerf worker {}", worker));
-    return kept_.emplace(key, std::move(file)).first->second.path();
+    const std::string path = kept_.emplace(key, std::move(file)).first->second.path();
+    store_rules_.keep(worker, path);
+    return path;
   } catch (const Error&) {
     return {};
   }
+}
+
+void LiveCrew::allow(const std::filesystem::path& folder, StoreAccess access) {
+  store_rules_.allow(folder, access);
 }
 
 Wiring LiveCrew::wiring_of(size_t self, const LaneTable& send) const {

@@ -21,6 +21,7 @@
 #pragma once
 
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -28,6 +29,7 @@
 #include <vector>
 
 #include "runtime/interrupt.h"
+#include "runtime/store_rules.h"
 #include "runtime/worker.h"
 
 namespace kerf::runtime {
@@ -115,9 +117,11 @@ class Crew {
   // there is nothing left to do but to destroy the crew.
   virtual void hand_over() = 0;
   // Of a worker's files in memory of this process, which outlives the worker, the path of number
-  // `which`, by which that worker opens it. Empty where the worker's host is another, or the system
-  // has none to give.
+  // `which`, by which that worker's store opens it. Empty where the system has none to give.
   virtual std::string kept_file(int worker, int which) = 0;
+  // Workers of other hosts may use what lies in the folder, by their stores. Those of this host are
+  // not asked: they open files as the same user.
+  virtual void allow(const std::filesystem::path& folder, StoreAccess access) = 0;
   // Ends all workers in order. Throws if one does not.
   virtual void stop() = 0;
   virtual void interrupt() = 0;

@@ -6,6 +6,7 @@
 
 #include "runtime/failure_detector.h"
 #include "runtime/live_crew.h"
+#include "runtime/wire.h"
 
 namespace kerf::runtime {
 namespace {
@@ -95,7 +96,24 @@ Clock::time_point LiveCrew::own_time() {
 std::optional<ControlServer::Incoming> LiveCrew::receive(Deadline deadline) {
   auto incoming = server_->receive(deadline);
   own_time();
+  send_store_answers();
   return incoming;
+}
+
+// What wakes the server when nobody listens wakes it when somebody does.
+void LiveCrew::send_store_answers() {
+  if (!store_) return;
+  for (const StoreThread::Said& said : store_->answers()) {
+    Member& member = roster_->members()[static_cast<size_t>(said.worker)];
+    if (!said.breach) {
+      server_->send(member.peer, {ControlType::kStored, encode(said.answer)});
+      continue;
+    }
+    const std::lock_guard lock(mutex_);
+    if (member.failure) continue;
+    member.failure = said.breach;
+    member.failed_at = Clock::now();
+  }
 }
 
 void LiveCrew::hear(const ControlServer::Incoming& incoming) {

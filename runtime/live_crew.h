@@ -22,6 +22,8 @@
 #include "runtime/messages.h"
 #include "runtime/roster.h"
 #include "runtime/standstill.h"
+#include "runtime/store_rules.h"
+#include "runtime/store_thread.h"
 
 namespace kerf::runtime {
 
@@ -42,6 +44,7 @@ class LiveCrew final : public Crew {
   int here() const override;
   void hand_over() override;
   std::string kept_file(int worker, int which) override;
+  void allow(const std::filesystem::path& folder, StoreAccess access) override;
   void stop() override;
   void interrupt() override { interrupt_->raise(); }
   std::string address() const override { return server_->address(); }
@@ -71,6 +74,7 @@ class LiveCrew final : public Crew {
   // The time of this process, for deadlines of its own.
   Clock::time_point own_time();
   void hear(const ControlServer::Incoming& incoming);
+  void send_store_answers();
   void drain();
   void check();
   void settle();
@@ -92,6 +96,8 @@ class LiveCrew final : public Crew {
   std::shared_ptr<InprocHub> hub_;
   std::vector<std::jthread> threads_;  // inproc workers; they see when their server goes
   std::unique_ptr<ControlServer> server_;
+  StoreRules store_rules_;
+  std::optional<StoreThread> store_;  // of a crew that others may join; of the epoch
   std::optional<Roster> roster_;
   std::optional<Error> over_;   // what ended the run; thrown by every later call
   std::optional<int> culprit_;  // whose fault it is

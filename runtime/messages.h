@@ -34,10 +34,13 @@ struct Welcome {
   int32_t threads = 1;
   std::vector<TransportKind> transports;  // that its endpoint is to be for
   bool local = false;  // started by the scheduler, which shows what the worker fails with
+  // Of a worker of another host: the bytes that it may have asked of the scheduler's store without
+  // an answer. 0: it is on the scheduler's host, and opens the run's files itself.
+  int64_t store_window = 0;
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(worker, workers, threads, transports, local);
+    archive(worker, workers, threads, transports, local, store_window);
   }
 };
 

@@ -73,6 +73,10 @@ void Roster::handle_message(Member& member, const ControlServer::Incoming& incom
     case ControlType::kReady:
       if (member.state == State::kStarted) member.state = State::kReady;
       return;
+    case ControlType::kStore:
+      if (!uses_store(member) || (member.state != State::kStarted && member.state != State::kReady))
+        throw Error(ErrorCode::kProtocol, "it asked for files of the run that it may not use");
+      return store_->take(member.info.worker, message.payload);
     case ControlType::kBye:
       return take_farewell(member, message.payload);
     case ControlType::kFailed: {
@@ -115,6 +119,7 @@ void Roster::take_farewell(Member& member, const std::string& payload) {
   member.info.resent = farewell.resent;
   member.info.dropped = farewell.dropped;
   member.info.spans_lost = farewell.spans_lost;
+  if (uses_store(member)) store_->forget(member.info.worker);
   member.state = State::kLeft;
 }
 
@@ -166,12 +171,13 @@ void Roster::welcome(Member& member, int peer, const Registration& registration)
       endpoint_kinds(options_.transport, member.process.has_value(), registration.reach);
   member.heard = member.reported = member.progressed = Clock::now();
   by_peer_[peer] = member.info.worker;
-  server_.send(
-      peer, {ControlType::kWelcome, encode(Welcome{.worker = member.info.worker,
-                                                   .workers = static_cast<int32_t>(members_.size()),
-                                                   .threads = options_.threads,
-                                                   .transports = member.transports,
-                                                   .local = member.process.has_value()})});
+  server_.send(peer, {ControlType::kWelcome,
+                      encode(Welcome{.worker = member.info.worker,
+                                     .workers = static_cast<int32_t>(members_.size()),
+                                     .threads = options_.threads,
+                                     .transports = member.transports,
+                                     .local = member.process.has_value(),
+                                     .store_window = uses_store(member) ? store_->window() : 0})});
 }
 
 // Why there is no place for it; empty if there is.

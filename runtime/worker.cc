@@ -5,6 +5,7 @@
 #include "runtime/control_thread.h"
 #include "runtime/host_address.h"
 #include "runtime/messages.h"
+#include "runtime/remote_store.h"
 #include "runtime/resident_memory.h"
 #include "runtime/wire.h"
 
@@ -16,13 +17,14 @@ using namespace std::chrono_literals;
 constexpr auto kOpen = 20s;     // for all channels
 constexpr auto kDrain = 500ms;  // for messages that nobody took yet when the run ends
 
-// While this exists, the end of the run interrupts the endpoints.
+// While this exists, the end of the run interrupts the endpoints and the store, which gets answers.
 class Guard {
  public:
-  Guard(ControlThread& thread, std::vector<Endpoint*> endpoints) : thread_(thread) {
-    thread_.guard(std::move(endpoints));
+  Guard(ControlThread& thread, std::vector<Endpoint*> endpoints, RemoteStore* store)
+      : thread_(thread) {
+    thread_.guard(std::move(endpoints), store);
   }
-  ~Guard() { thread_.guard({}); }
+  ~Guard() { thread_.guard({}, nullptr); }
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
 
@@ -70,7 +72,9 @@ class Server {
     const auto endpoint = make_endpoint(welcome.transports, label, device, options_.hub, host);
     const auto service = make_endpoint(by_host_memory(welcome.transports), label,
                                        runtime::make_device("cpu"), options_.hub, host);
-    const Guard guard(control_, {endpoint.get(), service.get()});
+    LocalStore own_files;
+    const auto far_files = store_of(welcome);
+    const Guard guard(control_, {endpoint.get(), service.get()}, far_files.get());
     activity_.doing("");
     control_.send(
         {ControlType::kAddress, encode(Addresses{endpoint->address(), service->address()})});
@@ -91,6 +95,7 @@ class Server {
                         .endpoint = *endpoint,
                         .activity = activity_,
                         .trace = trace,
+                        .store = far_files ? static_cast<Store&>(*far_files) : own_files,
                         .service = service.get()};
     const auto handler = handlers_(start.program);
     activity_.doing("starting");
@@ -118,6 +123,14 @@ class Server {
                                                      .reach = reach(),
                                                      .keeper = options_.keeper})});
     return decode<Welcome>(expect(ControlType::kWelcome).payload);
+  }
+
+  // Null for one of the scheduler's host.
+  std::unique_ptr<RemoteStore> store_of(const Welcome& welcome) {
+    if (welcome.store_window <= 0) return nullptr;
+    return std::make_unique<RemoteStore>(
+        [this](ControlMessage message) { control_.send(std::move(message)); }, welcome.store_window,
+        activity_);
   }
 
   Reach reach() const { return options_.reach ? *options_.reach : reach_of(options_.device); }

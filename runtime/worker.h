@@ -23,6 +23,7 @@
 #include "runtime/device.h"
 #include "runtime/error.h"
 #include "runtime/reach.h"
+#include "runtime/store.h"
 #include "runtime/trace.h"
 
 namespace kerf::runtime {
@@ -40,6 +41,7 @@ struct Workplace {
   Endpoint& endpoint;
   Activity& activity;
   Trace& trace;
+  Store& store;  // the run's files: the compute thread's
   // What the worker serves to others goes over this one, in memory of the host; who serves, a
   // thread of the handler's, has it alone.
   Endpoint* service = nullptr;

@@ -21,6 +21,7 @@
 #include "partitioner/zoo.h"
 #include "runtime/activity.h"
 #include "runtime/channel.h"
+#include "runtime/store_messages.h"
 #include "runtime/trace.h"
 #include "runtime/wire.h"
 #include "schedmp/action_costs.h"
@@ -212,8 +213,12 @@ bool decodes(const std::string& bytes) {
 void read_messages(const std::string& bytes) {
   runtime::FrameFault fault{};
   const std::array taken{runtime::parse_frame(bytes, fault).has_value(),
-                         decodes<runtime::Sample>(bytes), decodes<runtime::ActivityReport>(bytes),
-                         decodes<runtime::Span>(bytes), decodes<runtime::Wiring>(bytes)};
+                         decodes<runtime::Sample>(bytes),
+                         decodes<runtime::ActivityReport>(bytes),
+                         decodes<runtime::Span>(bytes),
+                         decodes<runtime::Wiring>(bytes),
+                         decodes<runtime::StoreRequest>(bytes),
+                         decodes<runtime::StoreAnswer>(bytes)};
   if (std::ranges::find(taken, true) == taken.end())
     throw Error(ErrorCode::kProtocol, "it is no message", kOrigin);
 }

@@ -7,6 +7,7 @@
 #include "runtime/activity.h"
 #include "runtime/channel.h"
 #include "runtime/file.h"
+#include "runtime/store_messages.h"
 #include "runtime/trace.h"
 #include "runtime/wire.h"
 #include "schedmp/action_costs.h"
@@ -213,6 +214,9 @@ Sound messages() {
   sound["wiring"] = runtime::encode(wiring);
   sound["activity"] = runtime::encode(runtime::ActivityReport{"a", "b", "c", 1, 2, 3});
   sound["span"] = runtime::encode(runtime::Span{"a", runtime::Span::Kind::kSend, 2, 5, 9, 100});
+  sound["store"] =
+      runtime::encode(runtime::StoreRequest{runtime::StoreWord::kWrite, 1, 2, 3, "/a/b", "bytes"});
+  sound["stored"] = runtime::encode(runtime::StoreAnswer{1, 2, 3, "bytes", "no", "there"});
   sound["frame"] = runtime::make_frame({1, 2, 3}, "payload");
   return sound;
 }

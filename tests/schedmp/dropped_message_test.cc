@@ -76,7 +76,7 @@ class Losing final : public runtime::Handler {
     endpoint_ = std::make_unique<LosingEndpoint>(workplace.endpoint, 1, lost_);
     workplace_ = std::make_unique<runtime::Workplace>(runtime::Workplace{
         workplace.worker, workplace.workers, workplace.threads, workplace.device, workplace.stream,
-        *endpoint_, workplace.activity, workplace.trace, workplace.service});
+        *endpoint_, workplace.activity, workplace.trace, workplace.store, workplace.service});
     real_->start(*workplace_, job);
   }
   std::string update(std::string_view task) override { return real_->update(task); }

@@ -138,6 +138,7 @@ class Crew {
     const auto stream = device.make_stream();
     runtime::Activity activity;
     runtime::Trace trace;
+    runtime::LocalStore store;
     trace.enable(options_.trace);
     std::function<void()> reading;
     if (options_.reading) reading = [&] { options_.reading(activity.report()); };
@@ -145,7 +146,8 @@ class Crew {
     runtime::Endpoint& endpoint = *endpoints_[self];
     endpoint.open(wiring_of(worker), runtime::Clock::now() + std::chrono::seconds(20));
     runtime::Workplace workplace{
-        worker, plan_.workers_bound(), 1 /* thread */, device, *stream, endpoint, activity, trace};
+        worker, plan_.workers_bound(), 1 /* thread */, device, *stream, endpoint, activity, trace,
+        store};
     std::vector<int64_t> rows(static_cast<size_t>(plan_.batch));
     std::iota(rows.begin(), rows.end(), 0);
     const Schedule forwards =

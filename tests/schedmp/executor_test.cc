@@ -86,7 +86,7 @@ class Alone {
         stream_(device_->make_stream()),
         endpoint_(runtime::make_endpoint(runtime::TransportKind::kInproc, "alone", device_,
                                          runtime::make_inproc_hub())),
-        workplace_{0, 1, 1 /* thread */, *device_, *stream_, *endpoint_, activity_, trace_},
+        workplace_{0, 1, 1 /* thread */, *device_, *stream_, *endpoint_, activity_, trace_, store_},
         rows_(static_cast<size_t>(batch)) {
     ops::use_threads(1);
     partitioner::PlanRequest request;
@@ -135,6 +135,7 @@ class Alone {
   std::unique_ptr<runtime::Endpoint> endpoint_;
   runtime::Activity activity_;
   runtime::Trace trace_;
+  runtime::LocalStore store_;
   runtime::Workplace workplace_;
   std::vector<int64_t> rows_;
   std::unique_ptr<Executor> executor_;

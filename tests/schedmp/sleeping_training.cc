@@ -68,7 +68,7 @@ void SleepingTraining::start(runtime::Workplace& workplace, std::string_view job
   stream_ = std::make_unique<SleepingStream>(workplace.stream, workplace.activity, *sleeps_);
   workplace_ = std::make_unique<runtime::Workplace>(runtime::Workplace{
       workplace.worker, workplace.workers, workplace.threads, workplace.device, *stream_,
-      workplace.endpoint, workplace.activity, workplace.trace, workplace.service});
+      workplace.endpoint, workplace.activity, workplace.trace, workplace.store, workplace.service});
   training_->start(*workplace_, job);
 }
 

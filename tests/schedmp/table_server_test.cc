@@ -86,6 +86,7 @@ class Serving {
   std::unique_ptr<runtime::Stream> stream_ = net_.device(0).make_stream();
   runtime::Activity activity_;
   runtime::Trace trace_;
+  runtime::LocalStore store_;
   runtime::Workplace workplace_{.worker = 0,
                                 .workers = kEndpoints,
                                 .threads = 1,
@@ -94,6 +95,7 @@ class Serving {
                                 .endpoint = net_[0],
                                 .activity = activity_,
                                 .trace = trace_,
+                                .store = store_,
                                 .service = &net_[0]};
   TableDesk desk_;
   std::unique_ptr<TableServer> server_;

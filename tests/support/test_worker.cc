@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <span>
 #include <sstream>
 #include <thread>
 
@@ -52,6 +53,8 @@ class WordsHandler final : public runtime::Handler {
     if (verb == "send") return send(words);
     if (verb == "receive") return receive(words);
     if (verb == "write" || verb == "read") return file(verb, words);
+    if (verb == "store" || verb == "fetch") return stored(verb, words);
+    if (verb == "pour") return pour(words);
     return end(verb, words);
   }
 
@@ -68,6 +71,33 @@ class WordsHandler final : public runtime::Handler {
     if (verb == "read") return runtime::read_file(path);
     runtime::write_file_atomic(path, rest(words));
     return "written";
+  }
+
+  std::string stored(const std::string& verb, std::istringstream& words) {
+    std::string path;
+    words >> path;
+    if (verb == "store") {
+      const auto file = workplace_->store.create(path);
+      file->write(rest(words));
+      file->commit();
+      return "stored";
+    }
+    const auto file = workplace_->store.open(path);
+    std::string text(file->bytes(), '\0');
+    file->read(0, std::as_writable_bytes(std::span(text)), ErrorCode::kUsage);
+    return text;
+  }
+
+  std::string pour(std::istringstream& words) {
+    std::string path;
+    size_t mebibytes = 0;
+    words >> path >> mebibytes;
+    const auto file = workplace_->store.create(path);
+    file->write(std::string(mebibytes << 20, 'x'));
+    file->flush();
+    workplace_->activity.doing("'poured'");
+    std::this_thread::sleep_for(60s);
+    return "poured";
   }
 
   static std::string sum(std::istringstream& words) {

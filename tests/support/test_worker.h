@@ -13,6 +13,9 @@
 //   receive P       answers what comes over the channel from worker P
 //   write F TEXT    writes TEXT to the file F
 //   read F          answers what is in the file F
+//   store F TEXT    the same by its store,
+//   fetch F         and so this
+//   pour F MIB      writes so many MiB to the file F of its store, and never ends it
 //   stop            the process stops itself (SIGSTOP)
 //   trace N         records N spans and keeps them
 #pragma once

@@ -1,0 +1,98 @@
+#include "runtime/store_thread.h"
+
+#include "runtime/wire.h"
+
+namespace kerf::runtime {
+
+StoreThread::StoreThread(const StoreRules& rules, int workers, std::function<void()> answered)
+    : rules_(rules),
+      window_(store_window(workers)),
+      answered_(std::move(answered)),
+      thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+StoreThread::~StoreThread() {
+  thread_.request_stop();
+  thread_.join();
+}
+
+void StoreThread::take(int worker, std::string_view payload) {
+  auto request = decode<StoreRequest>(payload);
+  const int64_t cost = cost_of(request);
+  Unanswered& unanswered = unanswered_[worker];
+  // Each that closes a file, which costs nothing, is behind one that opened it.
+  const int64_t most = 2 * (window_ / kLeastStoreCost) + kMostStoreFiles;
+  if (cost > window_ - unanswered.cost || unanswered.requests >= most)
+    throw Error(ErrorCode::kProtocol,
+                kerf::format("it asked for {} bytes of the run's files at once, by {} requests; "
+                             "it may for {} by {}",
+                             unanswered.cost + cost, unanswered.requests + 1, window_, most));
+  unanswered.cost += cost;
+  ++unanswered.requests;
+  const std::lock_guard lock(mutex_);
+  asked_.push_back({worker, std::move(request), cost});
+  arrived_.notify_one();
+}
+
+void StoreThread::forget(int worker) {
+  const std::lock_guard lock(mutex_);
+  asked_.push_back({worker});
+  arrived_.notify_one();
+}
+
+std::vector<StoreThread::Said> StoreThread::answers() {
+  std::vector<Said> said;
+  {
+    const std::lock_guard lock(mutex_);
+    said.swap(said_);
+  }
+  for (const Said& each : said) {
+    unanswered_[each.worker].cost -= each.cost;
+    --unanswered_[each.worker].requests;
+  }
+  return said;
+}
+
+void StoreThread::run(const std::stop_token& stop) {
+  while (true) {
+    Asked asked;
+    {
+      std::unique_lock lock(mutex_);
+      if (!arrived_.wait(lock, stop, [&] { return !asked_.empty(); }) || stop.stop_requested())
+        break;
+      asked = std::move(asked_.front());
+      asked_.pop_front();
+    }
+    serve(std::move(asked));
+  }
+  desks_.clear();  // here, where files may take long to close
+}
+
+void StoreThread::serve(Asked asked) {
+  if (!asked.request) {
+    desks_.erase(asked.worker);
+    return;
+  }
+  auto& desk = desks_.try_emplace(asked.worker, std::in_place, asked.worker, rules_).first->second;
+  if (!desk) return;
+  Said said{.worker = asked.worker, .answer = {}, .cost = asked.cost};
+  try {
+    said.answer = desk->answer(*asked.request);
+  } catch (const Error& error) {
+    desk.reset();
+    said.breach = error;
+  } catch (const std::exception& error) {
+    desk.reset();
+    said.breach = Error(ErrorCode::kInternal, error.what());
+  }
+  say(std::move(said));
+}
+
+void StoreThread::say(Said said) {
+  {
+    const std::lock_guard lock(mutex_);
+    said_.push_back(std::move(said));
+  }
+  answered_();
+}
+
+}  // namespace kerf::runtime

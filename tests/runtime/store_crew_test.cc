@@ -1,0 +1,239 @@
+// Workers of another host in a crew: what they have of the run's files, and what becomes of those
+// when they are lost.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <functional>
+#include <thread>
+
+#include "runtime/crew.h"
+#include "runtime/file.h"
+#include "runtime/messages.h"
+#include "runtime/process.h"
+#include "runtime/store_messages.h"
+#include "runtime/wire.h"
+#include "tests/runtime/crew_of_words.h"
+#include "tests/support/errors.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/test_worker.h"
+
+namespace kerf::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::HasSubstr;
+using tests::end_of;
+using tests::wait_for_report;
+namespace fs = std::filesystem;
+
+// Worker 0 is of the scheduler's host, worker 1 says that it is elsewhere.
+class StoreCrew : public testing::Test {
+ protected:
+  StoreCrew() {
+    options_.workers = 2;
+    options_.transport = TransportKind::kTcp;
+    options_.listen = make_control_server("tcp://127.0.0.1:*")->address();
+    options_.identity = tests::test_identity();
+    options_.assemble_timeout = 20s;
+    start_worker({"--index", "0"});
+    start_elsewhere();
+    crew_ = Crew::assemble(options_);
+    crew_->allow(folder_.path(), StoreAccess::kWrite);
+    crew_->start("words", {"", ""}, tests::no_channels(2));
+  }
+
+  void start_worker(const std::vector<std::string>& more) {
+    std::vector<std::string> command{KERF_TEST_WORKER, "--connect", options_.listen};
+    command.insert(command.end(), more.begin(), more.end());
+    workers_.push_back(Process::spawn(command));
+  }
+  void start_elsewhere() { start_worker({"--index", "1", "--host", "elsewhere"}); }
+
+  std::string answer_to(int worker, const std::string& task) {
+    crew_->send(worker, {task});
+    const auto batch = crew_->next(after(10s));
+    return batch ? batch->results.at(0) : "no answer";
+  }
+  std::string in_folder(const std::string& name) const { return (folder_ / name).string(); }
+  size_t count_files() const {
+    return static_cast<size_t>(
+        std::distance(fs::directory_iterator(folder_.path()), fs::directory_iterator()));
+  }
+  // Worker 1 dies with a file of which so much has been written.
+  void die_half_way(int mebibytes) {
+    crew_->send(1, {kerf::format("pour {} {}", in_folder("half"), mebibytes)});
+    ASSERT_TRUE(wait_for_report(*crew_, 1, "'poured'"));
+    EXPECT_EQ(count_files(), 1u) << "the unfinished one";
+    workers_.back().kill(SIGKILL);
+    const Error error = end_of(*crew_);
+    EXPECT_EQ(error.code(), ErrorCode::kLost);
+    EXPECT_THAT(error.message(), HasSubstr("worker 1"));
+  }
+
+  const tests::TemporaryFolder folder_;
+  CrewOptions options_;
+  std::vector<Process> workers_;
+  std::unique_ptr<Crew> crew_;
+};
+
+TEST_F(StoreCrew, AllReadAndWriteTheFilesOfTheRunWhereverTheyAre) {
+  for (const int writer : {0, 1})
+    for (const int reader : {0, 1}) {
+      const std::string file = in_folder(kerf::format("{} {}", writer, reader).replace(1, 1, "-"));
+      const std::string text = kerf::format("from {} to {}", writer, reader);
+      EXPECT_EQ(answer_to(writer, "store " + file + " " + text), "stored");
+      EXPECT_EQ(answer_to(reader, "fetch " + file), text);
+      EXPECT_EQ(read_file(file), text);
+    }
+  crew_->stop();
+}
+
+TEST_F(StoreCrew, OutsideTheRunsFoldersAWorkerOfAnotherHostEndsTheRun) {
+  const tests::TemporaryFolder outside;
+  crew_->send(1, {"store " + (outside / "file").string() + " text"});
+  const Error error = end_of(*crew_);
+  EXPECT_EQ(error.code(), ErrorCode::kProtocol);
+  EXPECT_THAT(error.message(), AllOf(HasSubstr("worker 1"), HasSubstr((outside / "file").string()),
+                                     HasSubstr("in no folder")));
+  EXPECT_FALSE(crew_->can_restart());
+  EXPECT_FALSE(fs::exists(outside / "file"));
+}
+
+TEST_F(StoreCrew, OneThatIsKilledHalfWayLeavesNothing) {
+  die_half_way(3);
+  crew_.reset();
+  EXPECT_EQ(count_files(), 0u);
+}
+
+TEST_F(StoreCrew, WhatItKeptIsThereForWhoTakesItsPlaceAndWhatItDidNotEndIsNot) {
+  const std::string kept = crew_->kept_file(1, 0);
+  ASSERT_NE(kept, "");
+  EXPECT_EQ(answer_to(1, "store " + kept + " what it held"), "stored");
+  EXPECT_EQ(answer_to(0, "store " + crew_->kept_file(0, 0) + " another"), "stored");
+  die_half_way(3);
+  ASSERT_TRUE(crew_->can_restart());
+  crew_->restart([&](int here, const std::string&) {
+    if (here == 1) start_elsewhere();
+  });
+  EXPECT_EQ(count_files(), 0u);
+  EXPECT_EQ(answer_to(1, "fetch " + kept), "what it held");
+  EXPECT_EQ(answer_to(0, "fetch " + crew_->kept_file(0, 0)), "another");
+  crew_->stop();
+}
+
+TEST_F(StoreCrew, AWorkerMayNotHaveWhatIsKeptForAnother) {
+  crew_->send(1, {"fetch " + crew_->kept_file(0, 0)});
+  EXPECT_THAT(end_of(*crew_).message(),
+              AllOf(HasSubstr("worker 1"), HasSubstr("kept for another worker")));
+}
+
+// A pipe that nobody reads holds up whoever opens it to write: here the store's thread.
+TEST_F(StoreCrew, ADiskThatTakesItsTimeDelaysNobodyElse) {
+  const std::string pipe = in_folder("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  crew_->send(1, {"store " + pipe + " text"});
+  ASSERT_TRUE(wait_for_report(*crew_, 1, "the scheduler to open " + pipe));
+  const auto until = after(kSilence + 1s);
+  while (Clock::now() < until) {
+    EXPECT_EQ(answer_to(0, "echo here"), "here");
+    std::this_thread::sleep_for(50ms);
+  }
+  std::string text(4, '\0');
+  const int reader = ::open(pipe.c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(reader, 0);
+  const auto batch = crew_->next(after(10s));
+  ASSERT_TRUE(batch);
+  EXPECT_EQ(batch->results.at(0), "stored");
+  EXPECT_EQ(::read(reader, text.data(), text.size()), 4);
+  EXPECT_EQ(text, "text");
+  ::close(reader);
+  crew_->stop();
+}
+
+// Spoken by hand.
+class LyingStoreWorker : public testing::Test {
+ protected:
+  // How a run ends of a worker of this host or another that sends these behind its welcome, ready
+  // or not.
+  static Error end_of_run_with(const std::string& host, bool ready,
+                               const std::vector<std::string>& payloads) {
+    CrewOptions options;
+    options.transport = TransportKind::kTcp;
+    options.listen = "tcp://127.0.0.1:*";
+    options.identity = tests::test_identity();
+    options.assemble_timeout = 20s;
+    std::jthread liar;
+    std::unique_ptr<Crew> crew;
+    const auto ended = tests::error_of([&] {
+      crew = Crew::assemble(options, [&](int here, const std::string& address) {
+        if (here == 0) liar = std::jthread([=] { speak(address, host, ready, payloads); });
+      });
+      crew->start("words", {""}, {{{}}});
+      crew->send(0, {"a task"});
+      throw end_of(*crew);
+    });
+    return *ended;
+  }
+
+  static void speak(const std::string& address, const std::string& host, bool ready,
+                    const std::vector<std::string>& payloads) {
+    const auto client = make_control_client(address);
+    Registration registration{.identity = tests::test_identity(), .device = "cpu"};
+    registration.reach.host = host;
+    client->send({ControlType::kRegister, encode(registration)});
+    for (const auto until = after(20s); Clock::now() < until;) {
+      client->send({ControlType::kReport, encode(Report{})});
+      const auto message = client->receive(after(100ms));
+      if (!message) continue;
+      const auto say = [&] {
+        for (const std::string& payload : payloads) client->send({ControlType::kStore, payload});
+      };
+      if (message->type == ControlType::kWelcome) {
+        if (!ready) say();
+        client->send({ControlType::kAddress,
+                      encode(Addresses{"tcp://127.0.0.1:5555", "tcp://127.0.0.1:5556"})});
+      }
+      if (message->type == ControlType::kStart) client->send({ControlType::kReady, {}});
+      if (message->type == ControlType::kWork && ready) say();
+      if (message->type == ControlType::kStop) break;
+    }
+    client->send({ControlType::kBye, encode(Farewell{})});
+    static_cast<void>(client->flush(after(1s)));
+  }
+
+  static std::string request() {
+    return encode(StoreRequest{.word = StoreWord::kOpen, .path = "/etc/hostname"});
+  }
+};
+
+TEST_F(LyingStoreWorker, IsNamedWhateverItAsks) {
+  const std::string here = reach_of("cpu").host;
+  const std::string unopened =
+      encode(StoreRequest{.word = StoreWord::kWrite, .file = 3, .bytes = "x"});
+  const std::string much = encode(StoreRequest{
+      .word = StoreWord::kWrite, .bytes = std::string(kMaxControlMessage - 1000, 'x')});
+  struct Lie {
+    std::string host;
+    bool ready;
+    std::vector<std::string> payloads;
+    const char* told;
+  };
+  for (const Lie& lie :
+       std::vector<Lie>{{"elsewhere", true, {request()}, "in no folder"},
+                        {"elsewhere", false, {request()}, "files of the run that it may not use"},
+                        {here, true, {request()}, "files of the run that it may not use"},
+                        {"elsewhere", true, {"garbage"}, "worker 0"},
+                        {"elsewhere", true, {unopened}, "had not opened"},
+                        {"elsewhere", true, {much}, "at once"}}) {
+    const Error error = end_of_run_with(lie.host, lie.ready, lie.payloads);
+    EXPECT_EQ(error.code(), ErrorCode::kProtocol) << lie.told;
+    EXPECT_THAT(error.message(), AllOf(HasSubstr("worker 0"), HasSubstr(lie.told)));
+  }
+}
+
+}  // namespace
+}  // namespace kerf::runtime
