@@ -187,9 +187,12 @@ std::vector<std::string> faults_of(const fs::path& checkpoint, const Alive& aliv
   std::optional<Checkpoint> manifest;
   note([&] { manifest = read_manifest(checkpoint); });
   if (!manifest) return faults;
-  note([&] { check_part({scheduler_file(checkpoint), manifest->scheduler}, alive); });
+  runtime::LocalStore own_files;
+  note([&] { check_part(own_files, {scheduler_file(checkpoint), manifest->scheduler}, alive); });
   for (size_t worker = 0; worker < manifest->parts.size(); ++worker)
-    note([&] { check_part({worker_file(checkpoint, worker), manifest->parts[worker]}, alive); });
+    note([&] {
+      check_part(own_files, {worker_file(checkpoint, worker), manifest->parts[worker]}, alive);
+    });
   return faults;
 }
 

@@ -96,6 +96,7 @@ class Encoded final : public EncodedProgram {
   void compare(int64_t round, const Result& first, const Result& again) override {
     program_.compare(round, plain(round, first), plain(round, again));
   }
+  std::vector<std::filesystem::path> folders() const override { return program_.folders(); }
   bool keeps_state() const override { return program_.keeps_state(); }
   bool rests_before(int64_t round) const override { return program_.rests_before(round); }
   bool goes_on_anywhere() const override { return program_.goes_on_anywhere(); }
@@ -191,11 +192,12 @@ class DecodingHandler final : public runtime::Handler {
   SavedPart save(const std::string& file, Reach reach) {
     tables_->rest();
     if (DividedState* const state = half_->divided_state()) {
-      PartWriter writer(file, alive());
+      PartWriter writer(workplace_->store, file, alive());
       state->save(writer, reach);
       return writer.finish();
     }
-    return write_part(file, tables_->with_state(half_->snapshot()), alive());
+    return write_part(PartWriter(workplace_->store, file, alive()),
+                      tables_->with_state(half_->snapshot()));
   }
 
   void load(const std::vector<PlacedPart>& parts) {
@@ -203,7 +205,7 @@ class DecodingHandler final : public runtime::Handler {
     if (DividedState* const state = half_->divided_state()) return state->load(parts, alive());
     if (parts.size() != 1)
       throw Error(ErrorCode::kProtocol, kerf::format("{} files for one half", parts.size()));
-    restore_from(parts.front(), *this, alive());
+    restore_from(workplace_->store, parts.front(), *this, alive());
   }
 
   Alive alive() const {

@@ -20,6 +20,7 @@
 // Threads: the scheduler's half is called by the loop's thread, a worker's by its compute thread.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -107,6 +108,9 @@ class SchedulerHalf {
   virtual Decision schedule(int64_t round) = 0;
   // The results of a round in the order of its tasks; if unordered, one of them.
   virtual void aggregate(int64_t round, std::vector<Result> results) = 0;
+
+  // Where on the scheduler's host its workers leave files, by their stores (runtime/store.h).
+  virtual std::vector<std::filesystem::path> folders() const { return {}; }
 
   // Behind the loss of a worker all tasks since the last commit (worker_tasks.h) are done again, in
   // each worker's order, by new halves: what update() does beside its answer is done twice. Of such

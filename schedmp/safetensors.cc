@@ -74,8 +74,8 @@ bool reads_as(const ops::ValueSpec& stored, const ops::ValueSpec& wanted) {
 }
 
 // Nothing is read before it is known to be there.
-SafetensorsReader::SafetensorsReader(const std::filesystem::path& path)
-    : origin_(path.string()), file_(path), data_bytes_(file_.bytes()) {
+SafetensorsReader::SafetensorsReader(std::unique_ptr<runtime::ReadableFile> file)
+    : file_(std::move(file)), origin_(file_->origin()), data_bytes_(file_->bytes()) {
   const Json header = parse_json(read_header(), origin_);
   if (!header.is_object()) refuse("the header is no JSON object");
   for (const auto& [name, entry] : header.items())
@@ -156,7 +156,7 @@ void SafetensorsReader::check_cover() const {
 }
 
 void SafetensorsReader::take(size_t begin, std::span<char> to) const {
-  file_.read(begin, std::as_writable_bytes(to), ErrorCode::kUsage);
+  file_->read(begin, std::as_writable_bytes(to), ErrorCode::kUsage);
 }
 
 void SafetensorsReader::refuse(const std::string& why) const {

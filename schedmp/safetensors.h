@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,9 +19,8 @@
 #include <vector>
 
 #include "ops/tensor.h"
-#include "runtime/file.h"
 #include "runtime/json.h"
-#include "runtime/regular_file.h"
+#include "runtime/store.h"
 
 namespace kerf::schedmp {
 
@@ -50,7 +50,10 @@ bool reads_as(const ops::ValueSpec& stored, const ops::ValueSpec& wanted);
 class SafetensorsReader {
  public:
   // Reads and checks the header; no tensor is read.
-  explicit SafetensorsReader(const std::filesystem::path& path);
+  explicit SafetensorsReader(std::unique_ptr<runtime::ReadableFile> file);
+  // Of this host.
+  explicit SafetensorsReader(const std::filesystem::path& path)
+      : SafetensorsReader(runtime::LocalStore().open(path)) {}
 
   const std::string& origin() const { return origin_; }
   const std::vector<NamedSpec>& tensors() const { return tensors_; }
@@ -89,8 +92,8 @@ class SafetensorsReader {
   void take(size_t begin, std::span<char> to) const;
   [[noreturn]] void refuse(const std::string& why) const;
 
+  std::unique_ptr<runtime::ReadableFile> file_;
   std::string origin_;
-  runtime::RegularFile file_;
   size_t data_begin_ = 0;
   size_t data_bytes_ = 0;
   std::vector<NamedSpec> tensors_;
@@ -126,20 +129,25 @@ class SafetensorsStream {
 // Atomic: without commit() nothing is left.
 class SafetensorsWriter {
  public:
+  SafetensorsWriter(std::unique_ptr<runtime::WritableFile> file,
+                    const std::vector<NamedSpec>& tensors,
+                    const std::map<std::string, std::string>& metadata = {})
+      : file_(std::move(file)),
+        stream_([this](std::string_view bytes) { file_->write(bytes); }, tensors, metadata) {}
+  // Of this host.
   SafetensorsWriter(const std::filesystem::path& path, const std::vector<NamedSpec>& tensors,
                     const std::map<std::string, std::string>& metadata = {})
-      : file_(path),
-        stream_([this](std::string_view bytes) { file_.write(bytes); }, tensors, metadata) {}
+      : SafetensorsWriter(runtime::LocalStore().create(path), tensors, metadata) {}
 
   void write(std::string_view bytes) { stream_.write(bytes); }
   SafetensorsStream& stream() { return stream_; }
   void commit() {
     stream_.finish();
-    file_.commit();
+    file_->commit();
   }
 
  private:
-  runtime::AtomicFile file_;
+  std::unique_ptr<runtime::WritableFile> file_;
   SafetensorsStream stream_;
 };
 

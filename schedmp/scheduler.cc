@@ -235,6 +235,8 @@ LoopReport run(EncodedProgram& program, runtime::Crew& crew, const LoopOptions& 
   const int workers = static_cast<int>(crew.workers().size());
   const LaneTable lanes = program.lanes(workers);
   program.channels_go_over(transports_of(crew, lanes));
+  for (const std::filesystem::path& folder : program.folders())
+    crew.allow(folder, runtime::StoreAccess::kWrite);
   const LaneTable serve = table_lanes(program.tables(workers), workers);
   std::vector<std::string> jobs;
   for (int worker = 0; worker < workers; ++worker) jobs.push_back(program.job(worker));

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "runtime/crc32c.h"
-#include "runtime/regular_file.h"
 
 namespace kerf::schedmp {
 
@@ -21,15 +20,16 @@ constexpr int64_t kUnsettled = int64_t{256} << 20;
 
 // Calls `take` with piece after piece of the file, which is as long as it was.
 template <class Take>
-void read_pieces(const PlacedPart& placed, const Alive& alive, const Take& take) {
-  const runtime::RegularFile file(placed.file);
-  if (placed.part.bytes < 0 || file.bytes() != static_cast<uint64_t>(placed.part.bytes))
+void read_pieces(runtime::Store& store, const PlacedPart& placed, const Alive& alive,
+                 const Take& take) {
+  const auto file = store.open(placed.file);
+  if (placed.part.bytes < 0 || file->bytes() != static_cast<uint64_t>(placed.part.bytes))
     refuse(placed);
   std::string piece;
   uint32_t checksum = 0;
-  for (uint64_t at = 0; at < file.bytes(); at += piece.size()) {
-    piece.resize(static_cast<size_t>(std::min<uint64_t>(kPiece, file.bytes() - at)));
-    file.read(at, std::as_writable_bytes(std::span(piece)), ErrorCode::kUsage);
+  for (uint64_t at = 0; at < file->bytes(); at += piece.size()) {
+    piece.resize(static_cast<size_t>(std::min<uint64_t>(kPiece, file->bytes() - at)));
+    file->read(at, std::as_writable_bytes(std::span(piece)), ErrorCode::kUsage);
     checksum = runtime::extend_crc32c(checksum, piece);
     take(piece);
     if (alive) alive();
@@ -39,8 +39,13 @@ void read_pieces(const PlacedPart& placed, const Alive& alive, const Take& take)
 
 }  // namespace
 
+PartWriter::PartWriter(runtime::Store& store, const std::filesystem::path& path, Alive alive)
+    : alive_(std::move(alive)) {
+  attempt([&] { file_ = store.create(path); });
+}
+
 PartWriter::PartWriter(const std::filesystem::path& path, Alive alive) : alive_(std::move(alive)) {
-  attempt([&] { file_.emplace(path); });
+  attempt([&] { file_ = runtime::LocalStore().create(path); });
 }
 
 template <class Act>
@@ -75,21 +80,19 @@ SavedPart PartWriter::finish() {
   return saved_;
 }
 
-SavedPart write_part(const std::filesystem::path& path, std::string_view bytes,
-                     const Alive& alive) {
-  PartWriter writer(path, alive);
+SavedPart write_part(PartWriter writer, std::string_view bytes) {
   writer.write(bytes);
   return writer.finish();
 }
 
-std::string read_part(const PlacedPart& placed, const Alive& alive) {
+std::string read_part(runtime::Store& store, const PlacedPart& placed, const Alive& alive) {
   std::string bytes;
-  read_pieces(placed, alive, [&](const std::string& piece) { bytes += piece; });
+  read_pieces(store, placed, alive, [&](const std::string& piece) { bytes += piece; });
   return bytes;
 }
 
-void check_part(const PlacedPart& placed, const Alive& alive) {
-  read_pieces(placed, alive, [](const std::string&) {});
+void check_part(runtime::Store& store, const PlacedPart& placed, const Alive& alive) {
+  read_pieces(store, placed, alive, [](const std::string&) {});
 }
 
 void throw_no_snapshot() { throw Error(ErrorCode::kUsage, "this program keeps no snapshots"); }

@@ -3,13 +3,13 @@
 
 #include <filesystem>
 #include <functional>
-#include <optional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "runtime/error.h"
-#include "runtime/file.h"
+#include "runtime/store.h"
 #include "schedmp/worker_request.h"
 
 namespace kerf::schedmp {
@@ -22,6 +22,9 @@ using Alive = std::function<void()>;
 // asks failed() now and then.
 class PartWriter {
  public:
+  // A worker's; `store` outlives this.
+  PartWriter(runtime::Store& store, const std::filesystem::path& path, Alive alive = {});
+  // Of this host.
   explicit PartWriter(const std::filesystem::path& path, Alive alive = {});
   void write(std::string_view bytes);
   bool failed() const { return !file_; }
@@ -32,16 +35,15 @@ class PartWriter {
   void attempt(const Act& act);
 
   const Alive alive_;
-  std::optional<runtime::AtomicFile> file_;  // empty: it has failed
+  std::unique_ptr<runtime::WritableFile> file_;  // null: it has failed
   SavedPart saved_;
   int64_t settled_ = 0;  // bytes
 };
 
-SavedPart write_part(const std::filesystem::path& file, std::string_view bytes,
-                     const Alive& alive = {});
+SavedPart write_part(PartWriter writer, std::string_view bytes);
 // Both throw Error{kUsage} that names the file where it is not what was written.
-std::string read_part(const PlacedPart& placed, const Alive& alive = {});
-void check_part(const PlacedPart& placed, const Alive& alive = {});
+std::string read_part(runtime::Store& store, const PlacedPart& placed, const Alive& alive = {});
+void check_part(runtime::Store& store, const PlacedPart& placed, const Alive& alive = {});
 
 // Who is to go on from what a worker writes: itself alone, or all workers, together from all files.
 enum class Reach : uint8_t { kAlone, kTogether };
@@ -62,8 +64,9 @@ class DividedState {
 // Gives a half what it held. Throws Error{kUsage} that names the file where the half cannot read
 // it.
 template <class Half>
-void restore_from(const PlacedPart& placed, Half& half, const Alive& alive = {}) {
-  const std::string bytes = read_part(placed, alive);
+void restore_from(runtime::Store& store, const PlacedPart& placed, Half& half,
+                  const Alive& alive = {}) {
+  const std::string bytes = read_part(store, placed, alive);
   try {
     half.restore(bytes);
   } catch (const Error& error) {

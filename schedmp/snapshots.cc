@@ -31,6 +31,7 @@ Snapshots::Snapshots(SnapshotOptions options, EncodedProgram& program, runtime::
   if (options_.folder.empty()) return;
   options_.folder = fs::absolute(options_.folder);
   expect_folder();
+  crew_.allow(options_.folder, runtime::StoreAccess::kWrite);
   static_cast<void>(program_.snapshot());  // who keeps none says so before the run, not within
 }
 
@@ -106,7 +107,7 @@ std::string Snapshots::write(const fs::path& path, Checkpoint manifest) {
     if (failure.empty()) failure = saved.failure;
     return saved.part;
   };
-  manifest.scheduler = part_of(write_part(scheduler_file(path), program_.snapshot()));
+  manifest.scheduler = part_of(write_part(PartWriter(scheduler_file(path)), program_.snapshot()));
   for (const std::string& answer : ask(requests))
     manifest.parts.push_back(part_of(runtime::decode<SavedPart>(answer)));
   if (!failure.empty()) return failure;
@@ -183,9 +184,11 @@ void Snapshots::expect_this_run(const Checkpoint& manifest, const std::string& w
 int64_t Snapshots::resume() {
   if (options_.resume.empty()) return 0;
   const fs::path path = newest_whole(fs::absolute(options_.resume));
+  crew_.allow(path, runtime::StoreAccess::kRead);
   const Checkpoint manifest = read_manifest(path);
   expect_this_run(manifest, path.string());
-  restore_from({scheduler_file(path).string(), manifest.scheduler}, program_);
+  runtime::LocalStore own_files;
+  restore_from(own_files, {scheduler_file(path).string(), manifest.scheduler}, program_);
   go_on_from(path, manifest);
   ask(restore_requests_);
   last_number_ = manifest.number;

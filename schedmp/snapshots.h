@@ -3,10 +3,10 @@
 // of tables decide.
 //
 // One is taken with no task under way: the loop schedules nothing before the last round is folded
-// in. By rounds or steps, not seconds, two runs take theirs at the same places. Workers write where
-// the scheduler says, so all see one file system. Those before go when a new one is whole. One that
-// cannot be written, to a disk that is full, is told of, and the run goes on. Belongs to the loop's
-// thread.
+// in. By rounds or steps, not seconds, two runs take theirs at the same places. They lie on the
+// scheduler's host, where workers write by their stores (runtime/store.h). Those before go when a
+// new one is whole. One that cannot be written, to a disk that is full, is told of, and the run
+// goes on. Belongs to the loop's thread.
 #pragma once
 
 #include <cstdint>

@@ -116,7 +116,6 @@ void WorkerTasks::end_commit() {
   for (TaskLog& log : logs_) log.pass_barrier(!commits_);
   if (!commits_) return empty(commit.parts);
   stood_ = commit.round;
-  in_memory_ = true;
   later_ = 1;
   restore_.clear();
   for (const PlacedPart& placed : commit.parts)
@@ -141,7 +140,6 @@ void WorkerTasks::stand(int64_t round, std::vector<std::string> restore) {
   for (TaskLog& log : logs_) log.forget();
   stood_ = round;
   restore_ = std::move(restore);
-  in_memory_ = false;
 }
 
 int64_t WorkerTasks::first_missing() const {
@@ -204,12 +202,6 @@ void WorkerTasks::recover(const Error& loss) {
 }
 
 void WorkerTasks::restore() {
-  for (size_t worker = 0; worker < restore_.size() && in_memory_; ++worker)
-    if (crew_.kept_file(static_cast<int>(worker), 0).empty())
-      throw Error(ErrorCode::kLost,
-                  "what workers kept is on the scheduler's host, and one of another host took a "
-                  "place of those",
-                  kerf::format("worker {}", worker));
   size_t missing = restore_.size();
   for (size_t worker = 0; worker < restore_.size(); ++worker)
     crew_.send(static_cast<int>(worker), {restore_[worker]});

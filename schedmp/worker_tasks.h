@@ -99,7 +99,6 @@ class WorkerTasks {
   runtime::Clock::time_point next_at_;  // when it is time for that
   int64_t stood_ = 0;                   // the round before which they begin again
   std::vector<std::string> restore_;    // by which; none: as they start
-  bool in_memory_ = false;              // it is in files of the crew's memory
   int64_t later_ = 1;                   // times as long to the next commit, behind some in vain
   bool repeats_ = false;
   int64_t restarts_ = 0;

@@ -99,7 +99,8 @@ void CheckpointCommand::export_newest(const std::vector<Listed>& all, const fs::
   std::vector<schedmp::PlacedPart> parts;
   for (size_t worker = 0; worker < manifest.parts.size(); ++worker)
     parts.push_back({schedmp::worker_file(newest->path, worker).string(), manifest.parts[worker]});
-  schedmp::StoredSlices slices(parts);
+  runtime::LocalStore own_files;
+  schedmp::StoredSlices slices(own_files, parts);
   schedmp::export_weights(training_factories().model(source->second), slices, out, numbering);
 }
 

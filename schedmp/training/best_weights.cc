@@ -1,7 +1,6 @@
 #include "schedmp/training/best_weights.h"
 
 #include <memory>
-#include <system_error>
 #include <utility>
 
 #include "ops/pack.h"
@@ -24,14 +23,12 @@ RowRange rows_of_slice(const ops::Box& slice, const ops::Shape& shape) {
 }  // namespace
 
 void add_best_weights(const partitioner::Model& model, const partitioner::Plan& plan,
-                      const std::filesystem::path& shards, const std::vector<int>& parts,
-                      std::vector<StoredSlice>& to) {
+                      runtime::Store& store, const std::filesystem::path& shards,
+                      const std::vector<int>& parts, std::vector<StoredSlice>& to) {
   for (const int part : parts) {
-    const std::filesystem::path file = shard_file(shards, part);
-    std::error_code unknown;  // then opening it says why
-    if (std::filesystem::status(file, unknown).type() == std::filesystem::file_type::not_found)
-      continue;
-    const auto reader = std::make_shared<SafetensorsReader>(file);
+    auto file = store.find(shard_file(shards, part));
+    if (!file) continue;
+    const auto reader = std::make_shared<SafetensorsReader>(std::move(file));
     for (const auto& [id, share, first] : shares_of_part(model, plan.layouts, part)) {
       if (!first) continue;
       const partitioner::Value& value = model.value(id);
@@ -47,7 +44,7 @@ void add_best_weights(const partitioner::Model& model, const partitioner::Plan& 
 
 void write_best_weights(StoredSlices& from, const partitioner::Model& model,
                         const partitioner::Plan& plan, const std::vector<int>& parts,
-                        const std::filesystem::path& shards) {
+                        runtime::Store& store, const std::filesystem::path& shards) {
   for (const int part : parts) {
     const std::vector<PartShare> shares = shares_of_part(model, plan.layouts, part);
     std::vector<NamedSpec> specs;
@@ -55,7 +52,7 @@ void write_best_weights(StoredSlices& from, const partitioner::Model& model,
       const partitioner::Value& value = model.value(each.value);
       specs.push_back({value.name, local_spec(value, each.share->box)});
     }
-    SafetensorsWriter file(shard_file(shards, part), specs);
+    SafetensorsWriter file(store.create(shard_file(shards, part)), specs);
     for (const PartShare& each : shares) {
       const partitioner::Value& value = model.value(each.value);
       const ops::Box& box = each.share->box;

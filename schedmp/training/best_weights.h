@@ -12,12 +12,12 @@ namespace kerf::schedmp {
 
 // Of those parts' shares, where they are there, each box once.
 void add_best_weights(const partitioner::Model& model, const partitioner::Plan& plan,
-                      const std::filesystem::path& shards, const std::vector<int>& parts,
-                      std::vector<StoredSlice>& to);
+                      runtime::Store& store, const std::filesystem::path& shards,
+                      const std::vector<int>& parts, std::vector<StoredSlice>& to);
 
 // Those parts' shares anew.
 void write_best_weights(StoredSlices& from, const partitioner::Model& model,
                         const partitioner::Plan& plan, const std::vector<int>& parts,
-                        const std::filesystem::path& shards);
+                        runtime::Store& store, const std::filesystem::path& shards);
 
 }  // namespace kerf::schedmp

@@ -263,7 +263,7 @@ Parameters::Tensor Parameters::holder(const std::vector<Tensor>& all, partitione
 
 // A run that trains nothing has no homes, only what calls read: the share is a part of that.
 void Parameters::save(size_t part, int number, const std::vector<ops::Layout>& layouts,
-                      const std::filesystem::path& safetensors) const {
+                      std::unique_ptr<runtime::WritableFile> safetensors) const {
   std::vector<Tensor> mine = tensors(holds_weights);
   std::erase_if(mine, [&](const Tensor& each) { return each.part != part; });
   std::vector<NamedSpec> specs;
@@ -274,7 +274,7 @@ void Parameters::save(size_t part, int number, const std::vector<ops::Layout>& l
     specs.push_back(
         {value.name, {value.spec.dtype, ops::local_shape(share->box, value.spec.shape)}});
   }
-  SafetensorsWriter file(safetensors, specs);
+  SafetensorsWriter file(std::move(safetensors), specs);
   for (const auto& [from, box] : shares) save(weights_of(from), *box, file.stream());
   file.commit();
 }

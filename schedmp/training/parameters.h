@@ -14,6 +14,7 @@
 
 #include "ops/workbench.h"
 #include "partitioner/part.h"
+#include "runtime/store.h"
 
 namespace kerf::schedmp {
 
@@ -68,7 +69,7 @@ class Parameters {
   // What `layouts` lay out, by value, on one of these parts: named by its place among the worker's,
   // and by its number in the plan.
   void save(size_t part, int number, const std::vector<ops::Layout>& layouts,
-            const std::filesystem::path& safetensors) const;
+            std::unique_ptr<runtime::WritableFile> safetensors) const;
   // For checkpoints: weights and optimizer states, all that is here, or as `layouts` share it out,
   // each box once. The slices are written while this lives and no step is under way.
   std::vector<StoredSlice> slices(Reach reach, const std::vector<ops::Layout>& layouts) const;

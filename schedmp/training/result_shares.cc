@@ -2,6 +2,7 @@
 
 #include <fstream>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "ops/pack.h"
@@ -20,20 +21,20 @@ struct ResultRecord {
   int64_t bytes = 0;
 };
 
-// What a worker wrote from this row on, whose place this one took: it is written again. So is a
-// record that it had no time to end.
-void cut_off(const std::filesystem::path& path, int64_t first) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return;
-  const auto size = static_cast<int64_t>(std::filesystem::file_size(path));
+// Bytes that are kept of what a worker wrote whose place this one took: those of rows before this
+// one, which come no more. A record that it had no time to end is written again.
+uint64_t bytes_before(runtime::ReadableFile& file, int64_t first) {
+  constexpr auto kHead = static_cast<int64_t>(sizeof(ResultRecord));
+  const auto size = static_cast<int64_t>(file.bytes());
   int64_t kept = 0;
-  ResultRecord record;
-  while (file.seekg(kept).read(reinterpret_cast<char*>(&record), sizeof(record)) &&
-         record.first < first && record.bytes >= 0 &&
-         record.bytes <= size - kept - static_cast<int64_t>(sizeof(record)))
-    kept += static_cast<int64_t>(sizeof(record)) + record.bytes;
-  file.close();
-  std::filesystem::resize_file(path, static_cast<uintmax_t>(kept));
+  while (kept + kHead <= size) {
+    ResultRecord record;
+    file.read(static_cast<uint64_t>(kept), std::as_writable_bytes(std::span(&record, 1)),
+              ErrorCode::kUnavailable);
+    if (record.first >= first || record.bytes < 0 || record.bytes > size - kept - kHead) break;
+    kept += kHead + record.bytes;
+  }
+  return static_cast<uint64_t>(kept);
 }
 
 [[noreturn]] void cannot_join(const std::string& why, const std::filesystem::path& file) {
@@ -112,19 +113,18 @@ std::filesystem::path result_file(const std::filesystem::path& folder, partition
   return folder / kerf::format("result{}.part{}", value, part);
 }
 
-void ResultWriter::write(const partitioner::Model& model, const GivenResult& given, int64_t first) {
+void ResultWriter::write(const GivenResult& given, int64_t first) {
   const std::filesystem::path path = result_file(folder_, given.value, given.part);
   const ResultRecord record{first + given.first, given.rows,
                             static_cast<int64_t>(given.share.bytes())};
-  if (begun_.insert(path).second) cut_off(path, record.first);
-  std::ofstream file(path, std::ios::binary | std::ios::app);
-  file.write(reinterpret_cast<const char*>(&record), sizeof(record));
-  file.write(reinterpret_cast<const char*>(given.share.data), record.bytes);
-  file.flush();
-  if (!file)
-    throw Error(ErrorCode::kUnavailable,
-                kerf::format("cannot write the result {}", model.value(given.value).name),
-                path.string());
+  std::unique_ptr<runtime::WritableFile>& file = files_[path];
+  if (!file) {
+    const auto there = store_.find(path);
+    file = store_.extend(path, there ? bytes_before(*there, record.first) : 0);
+  }
+  file->write({reinterpret_cast<const char*>(&record), sizeof(record)});
+  file->write({reinterpret_cast<const char*>(given.share.data), given.share.bytes()});
+  file->flush();
 }
 
 void join_result(const partitioner::Model& model, const partitioner::Plan& plan,

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <filesystem>
-#include <set>
+#include <map>
+#include <memory>
 #include <utility>
 
+#include "runtime/store.h"
 #include "schedmp/training/executor.h"
 
 namespace kerf::schedmp {
@@ -16,15 +18,18 @@ std::filesystem::path result_file(const std::filesystem::path& folder, partition
 // Of one worker.
 class ResultWriter {
  public:
-  explicit ResultWriter(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  // `store` outlives this.
+  ResultWriter(runtime::Store& store, std::filesystem::path folder)
+      : store_(store), folder_(std::move(folder)) {}
   // Appends to the share's file, in which rows ascend; `first`: row of the run's first. The first
   // time, what is there from that row on goes: where a worker was lost, rows are computed again.
-  // Throws Error{kUnavailable}.
-  void write(const partitioner::Model& model, const GivenResult& given, int64_t first);
+  // Throws Error{kUnavailable} that names the file.
+  void write(const GivenResult& given, int64_t first);
 
  private:
+  runtime::Store& store_;
   std::filesystem::path folder_;
-  std::set<std::filesystem::path> begun_;
+  std::map<std::filesystem::path, std::unique_ptr<runtime::WritableFile>> files_;
 };
 
 }  // namespace kerf::schedmp

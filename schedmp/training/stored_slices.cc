@@ -69,10 +69,10 @@ void write_slices(const std::vector<StoredSlice>& slices, PartWriter& to) {
   stream.finish();
 }
 
-StoredSlices::StoredSlices(const std::vector<PlacedPart>& parts, Alive alive)
-    : alive_(std::move(alive)) {
+StoredSlices::StoredSlices(runtime::Store& store, const std::vector<PlacedPart>& parts, Alive alive)
+    : store_(store), alive_(std::move(alive)) {
   for (const PlacedPart& part : parts) {
-    files_.push_back({part, std::make_unique<SafetensorsReader>(part.file)});
+    files_.push_back({part, std::make_unique<SafetensorsReader>(store_.open(part.file))});
     list(files_.size() - 1);
   }
 }
@@ -125,7 +125,7 @@ StoredSlices::Entry StoredSlices::entry_of(const Json& json, const std::string& 
 bool StoredSlices::has(const std::string& kind) const { return entries_.contains(kind); }
 
 SafetensorsReader& StoredSlices::checked(size_t file) {
-  if (!std::exchange(files_[file].checked, true)) check_part(files_[file].placed, alive_);
+  if (!std::exchange(files_[file].checked, true)) check_part(store_, files_[file].placed, alive_);
   if (alive_) alive_();
   return *files_[file].reader;
 }

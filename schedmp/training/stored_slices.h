@@ -38,8 +38,8 @@ void write_slices(const std::vector<StoredSlice>& slices, PartWriter& to);
 class StoredSlices {
  public:
   // Reads what is in the files. Throws Error{kUsage} that names the file, as all do. What is read
-  // of a file is checked before: all of it against its sum, once.
-  explicit StoredSlices(const std::vector<PlacedPart>& parts, Alive alive = {});
+  // of a file is checked before: all of it against its sum, once. `store` outlives this.
+  StoredSlices(runtime::Store& store, const std::vector<PlacedPart>& parts, Alive alive = {});
 
   bool has(const std::string& kind) const;
   // The dense bytes of consecutive indices of an axis of a tensor. What is not wanted of it, and in
@@ -63,6 +63,7 @@ class StoredSlices {
   Entry entry_of(const Json& json, const std::string& where) const;
   SafetensorsReader& checked(size_t file);
 
+  runtime::Store& store_;
   const Alive alive_;
   std::vector<File> files_;
   std::map<std::string, std::map<std::string, std::vector<Entry>>> entries_;  // by kind, by tensor

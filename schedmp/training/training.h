@@ -182,6 +182,7 @@ class Training : public SchedulerHalf<TrainingMessages> {
   std::vector<TableSpec> tables(int workers) override;
   // Proves the memory of slots anew: throws Error{kInfeasible} as the constructor.
   void channels_go_over(const TransportTable& transports) override;
+  std::vector<std::filesystem::path> folders() const override;
   int depth() const override;
   Decision schedule(int64_t round) override;
   void aggregate(int64_t round, std::vector<Result> results) override;

@@ -38,7 +38,7 @@ TrainingWorker::TrainingWorker(const TrainingFactories& factories, runtime::Work
                                const TrainingJob& job, Tables& tables)
     : workplace_(within_replica(workplace, job.first_worker)),
       job_(job),
-      results_(job.results),
+      results_(workplace.store, job.results),
       model_(
           partitioner::rewritten(factories.model(job.model_source),
                                  partitioner::rewrites_of_plan(job.plan, "the plan in the job"))),
@@ -178,23 +178,25 @@ void TrainingWorker::save() const {
   const std::vector<int> parts = executor_->part_numbers();
   for (size_t part = 0; part < parts.size(); ++part)
     executor_->parameters().save(part, parts[part], plan_.layouts,
-                                 shard_file(job_.shards, parts[part]));
+                                 workplace_.store.create(shard_file(job_.shards, parts[part])));
 }
 
 void TrainingWorker::save_state(PartWriter& to, Reach reach) {
   if (shared_ || lbfgs_) throw_no_snapshot();
   std::vector<StoredSlice> slices = executor_->parameters().slices(reach, plan_.layouts);
   if (reach == Reach::kTogether && !job_.shards.empty())
-    add_best_weights(model_, plan_, job_.shards, executor_->part_numbers(), slices);
+    add_best_weights(model_, plan_, workplace_.store, job_.shards, executor_->part_numbers(),
+                     slices);
   write_slices(slices, to);
 }
 
 void TrainingWorker::load_state(const std::vector<PlacedPart>& parts, const Alive& alive) {
   if (shared_ || lbfgs_) throw_no_snapshot();
-  StoredSlices slices(parts, alive);
+  StoredSlices slices(workplace_.store, parts, alive);
   executor_->parameters().load(slices);
   if (slices.has(kBestWeights) && !job_.shards.empty())
-    write_best_weights(slices, model_, plan_, executor_->part_numbers(), job_.shards);
+    write_best_weights(slices, model_, plan_, executor_->part_numbers(), workplace_.store,
+                       job_.shards);
 }
 
 const TrainingResult& TrainingWorker::work_on_vectors(const TrainingTask& task) {
@@ -236,7 +238,7 @@ TrainingResult& TrainingWorker::run_step(const TrainingTask& task) {
   const int64_t begin = runtime::now_ns();
   TrainingResult& result = executor_->run(data);
   if (!job_.results.empty())
-    for (const GivenResult& given : executor_->results()) results_.write(model_, given, task.first);
+    for (const GivenResult& given : executor_->results()) results_.write(given, task.first);
   result.begin_ns = begin;
   result.end_ns = runtime::now_ns();
   measure_memory(task, result);

@@ -3,13 +3,20 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
 import sys
+import time
 import unittest
 
+import numpy
+
 from kerf_command import KERF, SLOW, KerfTest, read_safetensors, run, wait_until
+from small_programs import factorisation, write_small_data
+
+CONVOLUTIONS = pathlib.Path(__file__).parent.parent / "partitioner" / "onnx" / "models" / "convolutions.onnx"
 
 RUN = ("lenet5", "--data", "synthetic:256x784x10", "--workers", 2, "--steps", 6, "--no-test")
 
@@ -60,7 +67,7 @@ class Network:
             keeper.stdout.close()
 
 
-class Hosts(KerfTest):
+class HostsTest(KerfTest):
     @classmethod
     def setUpClass(cls):
         cls.network = Network(3)
@@ -73,23 +80,33 @@ class Hosts(KerfTest):
         super().setUp()
         self.keys = self.folder / "keys"
         self.assertEqual(run("keys", "make", self.keys).returncode, 0)
-        self.own = self.train(*RUN)
 
-    def start_at(self, host, *arguments):
-        process = subprocess.Popen(["nsenter", "--target", str(self.network.hosts[host]), "--net", KERF, *map(str, arguments)],
+    def start_at(self, host, *arguments, before=()):
+        process = subprocess.Popen(["nsenter", "--target", str(self.network.hosts[host]), "--net", *before, KERF, *map(str, arguments)],
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
         self.started.append(process)
         return process
 
-    def train_over(self, address, places, *more):
-        """With a scheduler on host 0 and a worker at each of `places`."""
-        scheduler = self.start_at(0, "train", *RUN, *more, "--listen", address, "--keys", self.keys, "--json", "--out", self.folder / "far")
-        workers = [self.start_at(place, "worker", "--connect", address, "--keys", self.keys) for place in places]
+    def expect_end(self, scheduler, workers):
+        """What it wrote to both outputs."""
         stdout, stderr = scheduler.communicate(timeout=100 * SLOW)
         self.assertEqual(scheduler.returncode, 0, stderr)
         for worker in workers:
             _, errors = worker.communicate(timeout=10 * SLOW)
             self.assertEqual(worker.returncode, 0, errors)
+        return stdout, stderr
+
+
+class Hosts(HostsTest):
+    def setUp(self):
+        super().setUp()
+        self.own = self.train(*RUN)
+
+    def train_over(self, address, places, *more):
+        """With a scheduler on host 0 and a worker at each of `places`."""
+        scheduler = self.start_at(0, "train", *RUN, *more, "--listen", address, "--keys", self.keys, "--json", "--out", self.folder / "far")
+        workers = [self.start_at(place, "worker", "--connect", address, "--keys", self.keys) for place in places]
+        stdout, _ = self.expect_end(scheduler, workers)
         self.assertEqual(json.loads(stdout)["losses"], self.own["losses"])
         self.assertEqual(read_safetensors(self.folder / "far" / "weights.safetensors"),
                          read_safetensors(self.folder / "run" / "weights.safetensors"))
@@ -168,6 +185,104 @@ class Hosts(KerfTest):
             self.start_at(1, "worker", "--connect", address, "--keys", self.keys)
         _, stderr = scheduler.communicate(timeout=60 * SLOW)
         self.assertEqual(scheduler.returncode, 0, stderr)
+
+
+class Apart(HostsTest):
+    """Workers that see nothing of the folder that the run writes into."""
+
+    def setUp(self):
+        super().setUp()
+        self.far = self.folder / "far"
+        self.far.mkdir()
+        self.address = "tcp://10.74.0.1:5560"
+
+    def start_worker(self, host):
+        hidden = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o ro none "$0" && exec "$@"', str(self.far))
+        return self.start_at(host, "worker", "--connect", self.address, "--keys", self.keys, before=hidden)
+
+    def start_scheduler(self, *arguments):
+        return self.start_at(0, *arguments, "--listen", self.address, "--keys", self.keys)
+
+    def over_hosts(self, hosts, *arguments):
+        """What a run says with a worker at each of them."""
+        scheduler = self.start_scheduler(*arguments)
+        return self.expect_end(scheduler, [self.start_worker(host) for host in hosts])[0]
+
+    def read_until(self, scheduler, part):
+        said = [""]
+        while part not in said[-1]:
+            said.append(scheduler.stderr.readline())
+            self.assertTrue(said[-1], "".join(said))
+        return "".join(said)
+
+    def expect_same(self, record, own):
+        self.assertEqual(record["losses"], own["losses"])
+        self.assertFalse([*self.far.glob(".shares-*")])
+        self.assertTrue((self.far / "weights.safetensors").read_bytes() == (self.folder / "run" / "weights.safetensors").read_bytes())
+
+    def test_the_weights_are_those_of_a_local_run(self):
+        own = self.train(*RUN)
+        record = json.loads(self.over_hosts((1, 2), "train", *RUN, "--json", "--out", self.far))
+        self.expect_same(record, own)
+
+    def test_the_best_weights_are_kept_at_the_scheduler(self):
+        """They are written again and again, and a checkpoint has them, too."""
+        best = ("mlp", "--sizes", "784-20-16-10", "--data", "synthetic:256x784x10", "--workers", 2, "--epochs", 5, "--early-stop", 2, "--save-every", 3)
+        own = self.train(*best)
+        record = json.loads(self.over_hosts((1, 2), "train", *best, "--json", "--out", self.far))
+        self.expect_same(record, own)
+
+    def test_a_worker_that_is_lost_is_replaced_and_nobody_begins_at_the_first_step(self):
+        long = ("lenet5", "--data", "synthetic:2048x784x10", "--workers", 2, "--no-test", "--epochs", 160)
+        own = self.train(*long)
+        scheduler = self.start_scheduler("train", *long, "--json", "--out", self.far)
+        workers = [self.start_worker(host) for host in (1, 2)]
+        self.read_until(scheduler, "epoch 1/")
+        time.sleep(4)  # within which they keep what they hold
+        os.kill(workers[1].pid, signal.SIGKILL)
+        before = self.read_until(scheduler, "start another")
+        workers[1] = self.start_worker(2)
+        stdout, stderr = self.expect_end(scheduler, workers)
+        record = json.loads(stdout)
+        begun = [int(each) for each in re.findall(r"all workers begin again before round (\d+)", before + stderr)]
+        self.assertEqual((len(begun), record["restarts"]), (1, 1), stderr)
+        self.assertGreater(begun[0], 0, "they kept nothing")
+        self.expect_same(record, own)
+
+    def test_a_checkpoint_is_gone_on_from_by_others(self):
+        chain = ("mlp", "--sizes", "784-24-20-16-10", "--data", "synthetic:256x784x10", "--cut", "layer", "--optimizer", "adam", "--no-test", "--batch", 32)
+        own = self.train(*chain, "--workers", 3, "--steps", 60)
+        scheduler = self.start_scheduler("train", *chain, "--workers", 2, "--steps", 60, "--save-every", 2, "--no-restart", "--out", self.far)
+        workers = [self.start_worker(host) for host in (1, 2)]
+        self.assertTrue(wait_until(lambda: [*self.far.glob("checkpoints/checkpoint-*/manifest.json")], 60), scheduler.poll())
+        os.kill(workers[0].pid, signal.SIGKILL)
+        scheduler.communicate(timeout=60 * SLOW)
+        self.assertNotEqual(scheduler.returncode, 0, "it was over before")
+        checked = run("checkpoint", self.far, "--verify", "--json")
+        self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
+        self.address = "tcp://10.74.0.1:5561"
+        record = json.loads(self.over_hosts((1, 2, 2), "train", *chain, "--workers", 3, "--steps", 60, "--resume", self.far, "--json", "--out", self.far))
+        self.assertGreater(record["checkpoints"]["resumed_steps"], 0)
+        self.expect_same(record, own)
+
+    def test_a_programs_snapshots(self):
+        write_small_data(self.folder)
+        self.assertEqual(run(*factorisation(self.folder, 12), "--workers", 2, "--out", self.folder / "own").returncode, 0)
+        kept = ("--snapshot", self.far / "kept", "--snapshot-rounds", 3)
+        self.over_hosts((1, 2), *factorisation(self.folder, 12), "--workers", 2, *kept, "--out", self.folder / "first")
+        self.address = "tcp://10.74.0.1:5562"
+        self.over_hosts((2, 1), *factorisation(self.folder, 12), "--workers", 2, "--resume", self.far / "kept", "--out", self.folder / "last")
+        for file in sorted((self.folder / "own").iterdir()):
+            for out in ("first", "last"):
+                self.assertTrue(file.read_bytes() == (self.folder / out / file.name).read_bytes(), file.name)
+
+    def test_answers(self):
+        numpy.save(self.folder / "x.npy", numpy.random.default_rng(3).standard_normal((11, 1, 8, 8)).astype(numpy.float32))
+        infer = ("infer", CONVOLUTIONS, "--input", f"image={self.folder / 'x.npy'}", "--batch", 4, "--workers", 2)
+        self.assertEqual(run(*infer, "--output", self.folder / "own").returncode, 0)
+        self.over_hosts((1, 2), *infer, "--output", self.far)
+        self.assertEqual(sorted(each.name for each in self.far.iterdir()), ["probabilities.npy"])
+        self.assertTrue((self.far / "probabilities.npy").read_bytes() == (self.folder / "own" / "probabilities.npy").read_bytes())
 
 
 if __name__ == "__main__":

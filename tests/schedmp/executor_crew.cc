@@ -189,7 +189,7 @@ class Crew {
     const std::vector<int> parts = executor.part_numbers();
     for (size_t part = 0; part < parts.size(); ++part)
       executor.parameters().save(part, parts[part], plan_.layouts,
-                                 schedmp::shard_file(shards_, parts[part]));
+                                 workplace.store.create(schedmp::shard_file(shards_, parts[part])));
     if (world_) seen_.push_back(world_->seen());
   }
 

@@ -174,15 +174,18 @@ struct StairWorker : public KeepsState<StairWorker, WorkerHalf<StairMessages>> {
 struct DividedStairWorker : public StairWorker, private DividedState {
   void start(runtime::Workplace& workplace, const NoJob& /*job*/) override {
     worker = static_cast<size_t>(workplace.worker);
+    store = &workplace.store;
   }
   DividedState* divided_state() override { return this; }
   void save(PartWriter& to, Reach /*reach*/) override {
     for (const char byte : runtime::encode(place)) to.write({&byte, 1});
   }
   void load(const std::vector<PlacedPart>& parts, const Alive& alive) override {
-    place = runtime::decode<uint64_t>(read_part(parts.at(parts.size() == 1 ? 0 : worker), alive));
+    const PlacedPart& mine = parts.at(parts.size() == 1 ? 0 : worker);
+    place = runtime::decode<uint64_t>(read_part(*store, mine, alive));
   }
   size_t worker = 0;
+  runtime::Store* store = nullptr;
 };
 
 // Whether the workers' states are divided.

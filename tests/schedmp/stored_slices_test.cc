@@ -57,11 +57,12 @@ class StoredSlicesTest : public testing::Test {
     const std::filesystem::path file = folder_ / "told";
     write_safetensors(file, {{"a", kMatrix.dtype, kMatrix.shape, std::string(140, '\0')}},
                       {{"kerf_slices", metadata}});
-    const auto error = tests::error_of([&] { StoredSlices({{file.string(), {}}}); });
+    const auto error = tests::error_of([&] { StoredSlices(store_, {{file.string(), {}}}); });
     return error ? error->what() : "no error";
   }
 
   tests::TemporaryFolder folder_;
+  runtime::LocalStore store_;
 };
 
 TEST_F(StoredSlicesTest, AreReadByAnyRowsWhoeverWroteThem) {
@@ -76,7 +77,7 @@ TEST_F(StoredSlicesTest, AreReadByAnyRowsWhoeverWroteThem) {
     std::vector<PlacedPart> parts;
     for (size_t i = 0; i < division.size(); ++i)
       parts.push_back(written("file" + std::to_string(i), {slice_of(division[i])}));
-    StoredSlices slices(parts);
+    StoredSlices slices(store_, parts);
     for (int64_t first = 0; first < 7; ++first)
       for (int64_t count = 1; first + count <= 7; ++count)
         EXPECT_EQ(read(slices, whole, {first, count}),
@@ -88,7 +89,7 @@ TEST_F(StoredSlicesTest, AreReadByAnyRowsWhoeverWroteThem) {
 }
 
 TEST_F(StoredSlicesTest, WhatIsWantedAndNotThereIsNamed) {
-  StoredSlices slices({written("one", {slice_of(box_of("0-3", "all"))})});
+  StoredSlices slices(store_, {written("one", {slice_of(box_of("0-3", "all"))})});
   EXPECT_THAT(tests::error_of([&] {
                 read(slices, ops::Box::whole(2), {2, 4});
               })->what(),
@@ -109,7 +110,7 @@ TEST_F(StoredSlicesTest, AFileThatIsAnotherIsRefusedWhenItIsRead) {
   PlacedPart one = written("one", {slice_of(box_of("0-3", "all"))});
   PlacedPart other = written("other", {slice_of(box_of("4-6", "all"))});
   other.part.checksum ^= 1;
-  StoredSlices slices({one, other});
+  StoredSlices slices(store_, {one, other});
   EXPECT_EQ(read(slices, ops::Box::whole(2), {0, 4}), part_of_matrix(box_of("0-3", "all")));
   EXPECT_THAT(tests::error_of([&] {
                 read(slices, ops::Box::whole(2), {3, 2});

@@ -190,7 +190,8 @@ TEST_F(TrainingSnapshots, ExportsTheWeightsThatTheRunLeaves) {
     for (const char* source : {"12-24-18-10-5", "braided"}) {
       c.source = source;
       const Answer answer = take(c, 4);
-      StoredSlices slices(parts_of(kept() / "checkpoint-8"));
+      runtime::LocalStore own_files;
+      StoredSlices slices(own_files, parts_of(kept() / "checkpoint-8"));
       export_weights(make_model(source), slices, folder_ / "weights.safetensors");
       const std::vector<NamedTensor> found = read_safetensors(folder_ / "weights.safetensors");
       ASSERT_EQ(found.size(), answer.weights.size());
@@ -267,7 +268,7 @@ class WrongSchedulers : public TrainingSnapshots {
   // What a run says that is to go on from it; empty: it did.
   std::string told_of(const std::string& scheduler) {
     Checkpoint manifest = read_manifest(checkpoint_);
-    manifest.scheduler = write_part(scheduler_file(checkpoint_), scheduler).part;
+    manifest.scheduler = write_part(PartWriter(scheduler_file(checkpoint_)), scheduler).part;
     write_manifest(checkpoint_, manifest);
     const auto error = kerf::tests::error_of([&] { train(with(case_, resumed())); });
     return error ? error->what() : "";
