@@ -13,17 +13,12 @@ import unittest
 
 import numpy
 
-from kerf_command import KERF, SLOW, KerfTest, read_safetensors, run, wait_until
+from kerf_command import KERF, SLOW, KerfTest, child_of, read_safetensors, run, wait_until
 from small_programs import factorisation, write_small_data
 
 CONVOLUTIONS = pathlib.Path(__file__).parent.parent / "partitioner" / "onnx" / "models" / "convolutions.onnx"
 
 RUN = ("lenet5", "--data", "synthetic:256x784x10", "--workers", 2, "--steps", 6, "--no-test")
-
-
-def child_of(pid):
-    """The worker of a keeper."""
-    return wait_until(lambda: [int(each) for each in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()], 10)[0]
 
 
 class Network:

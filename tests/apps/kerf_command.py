@@ -70,6 +70,11 @@ def wait_until(condition, seconds):
     return condition()
 
 
+def child_of(pid):
+    """The worker of a keeper."""
+    return wait_until(lambda: [int(each) for each in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()], 10)[0]
+
+
 def free_address():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -14,7 +14,7 @@ import tempfile
 import time
 import unittest
 
-from kerf_command import KERF, SLOW, KerfTest, read_safetensors, run, wait_until
+from kerf_command import KERF, SLOW, KerfTest, child_of, read_safetensors, run, wait_until
 
 RUN = ("lenet5", "--data", "synthetic:256x784x10", "--workers", 2, "--no-test")
 NODES = ("n0", "n1", "n2")
@@ -170,28 +170,42 @@ class Slurm(KerfTest):
         answer = self.srun("--kill-on-bad-exit=1", "-n", 3, *train, "--launcher", "env", timeout=30, env={"RANK": "0", "WORLD_SIZE": "3"})
         self.assertIn("RANK=0 and SLURM_PROCID=", answer.stderr)
 
-    def test_a_task_that_is_lost_ends_the_run(self):
-        process = subprocess.Popen(["srun", "-n", "3", KERF, "train", *map(str, RUN), "--epochs", "100000", "--out", str(self.folder / "far")],
+    def lose(self, whom, *more):
+        """Kills that process of the first worker's task when all are at work."""
+        process = subprocess.Popen(["srun", "-n", "3", KERF, "train", *map(str, (*RUN, *more)), "--out", str(self.folder / "far")],
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=CLUSTER.environment,
                                    start_new_session=True)
         self.started.append(process)
         lines = iter(process.stderr.readline, "")
         self.assertTrue(any("2 of 2 workers are here" in line for line in lines))
-        pid = self.task_of_job(1)
+        pid = whom(self.task_of_job(1))
         began = time.monotonic()
         os.kill(pid, signal.SIGKILL)
-        _, stderr = process.communicate(timeout=30 * SLOW)
-        self.assertLess(time.monotonic() - began, 15 * SLOW)
-        self.assertNotEqual(process.returncode, 0)
-        self.assertRegex(stderr, rf"worker 0 \(pid {pid}\)|worker 0")
+        _, stderr = process.communicate(timeout=100 * SLOW)
+        return process.returncode, stderr, time.monotonic() - began
+
+    def test_a_task_starts_its_worker_again(self):
+        more = ("--epochs", 200)
+        code, stderr, _ = self.lose(child_of, *more)
+        self.assertEqual(code, 0, stderr)
+        self.assertIn("all workers begin again", stderr)
+        self.train(*RUN, *more)
+        self.assertEqual((self.folder / "far" / "weights.safetensors").read_bytes(), (self.folder / "run" / "weights.safetensors").read_bytes())
+
+    def test_a_task_that_is_lost_ends_a_run_that_may_not_begin_again(self):
+        code, stderr, seconds = self.lose(lambda task: task, "--epochs", 100000, "--no-restart")
+        self.assertNotEqual(code, 0)
+        self.assertLess(seconds, 15 * SLOW)
+        self.assertRegex(stderr, "worker 0 .* was lost: its connection broke")
 
     def task_of_job(self, rank):
-        """The process of a rank of the step that runs."""
+        """The process of a rank of the step that runs, which keeps a worker."""
         for entry in pathlib.Path("/proc").iterdir():
             try:
                 variables = dict(each.split(b"=", 1) for each in (entry / "environ").read_bytes().split(b"\0") if b"=" in each)
                 if (variables.get(b"SLURM_CONF", b"").startswith(os.fsencode(CLUSTER.folder)) and variables.get(b"SLURM_PROCID") == b"%d" % rank
-                        and b"SLURM_STEP_ID" in variables and os.path.realpath(entry / "exe") == os.path.realpath(KERF)):
+                        and b"SLURM_STEP_ID" in variables and os.path.realpath(entry / "exe") == os.path.realpath(KERF)
+                        and b"--keeper" not in (entry / "cmdline").read_bytes()):
                     return int(entry.name)
             except OSError:
                 continue
