@@ -20,6 +20,7 @@ constexpr int kOwedAtMost = 64;
 constexpr auto kOwedFor = 20ms;
 constexpr auto kQuiet = 300ms;
 constexpr auto kAskAgainAfter = 50ms;
+constexpr int kOpenAgainEvery = 10;  // probes, 3 s: they wait for a scheduler that is not there yet
 
 ControlType type_of(const Frame& frame) {
   return static_cast<ControlType>(frame.header.type & static_cast<uint16_t>(~kMoreFollows));
@@ -72,6 +73,7 @@ std::optional<ControlMessage> ControlLink::receive(const Frame& frame) {
     ++counters_.dropped;
     return {};
   }
+  heard_ = true;
   uint64_t arrived = 0;
   std::memcpy(&arrived, frame.payload.data(), sizeof arrived);
   unacknowledged_.acknowledged(std::min(arrived, unacknowledged_.next()));
@@ -84,8 +86,7 @@ std::optional<ControlMessage> ControlLink::receive(const Frame& frame) {
       emit_bare(received_.next() < frame.header.sequence ? kSendAgain : kAcknowledge);
       return {};
     case kSendAgain:
-      counters_.resent += unacknowledged_.resend_from(
-          arrived, [&](uint64_t, const std::string& again) { emit_(again); });
+      send_again(arrived);
       return {};
     default:
       return deliver(frame);
@@ -137,6 +138,11 @@ void ControlLink::acknowledge_now() {
   if (owed_ > 0) emit_bare(kAcknowledge);
 }
 
+void ControlLink::send_again(uint64_t from) {
+  counters_.resent +=
+      unacknowledged_.resend_from(from, [&](uint64_t, const std::string& again) { emit_(again); });
+}
+
 // One request per gap: everything that follows the gap would ask again otherwise.
 void ControlLink::ask_again() {
   const auto now = Clock::now();
@@ -148,6 +154,7 @@ void ControlLink::ask_again() {
 void ControlLink::tick(Clock::time_point now) {
   if (now >= probe_at_) {
     probe_at_ = now + kQuiet;
+    if (!heard_ && ++unheard_probes_ % kOpenAgainEvery == 0) send_again(0);
     emit_bare(kProbe);
   } else if (now >= acknowledge_at_) {
     emit_bare(kAcknowledge);

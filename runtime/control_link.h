@@ -4,7 +4,8 @@
 // over connections that break. Every frame's payload opens with an acknowledgement (u64: the next
 // number expected from the other end), so that traffic acknowledges traffic; a lone acknowledgement
 // is sent only after 64 messages or 20 ms without traffic to carry it. An end that hears nothing
-// for 300 ms probes; the answer reveals what was lost.
+// for 300 ms probes; the answer reveals what was lost. A stranger's probe gets no answer: an end
+// that has never heard of the other sends its first messages again by and by.
 //
 // No socket and no thread in here: `emit` puts a frame on the wire. One thread.
 #pragma once
@@ -47,6 +48,7 @@ class ControlLink {
   void emit_bare(uint16_t type);
   std::string make(uint16_t type, uint64_t sequence, std::string_view piece);
   std::optional<ControlMessage> deliver(const Frame& frame);
+  void send_again(uint64_t from);
   void ask_again();
   void owe_acknowledgement();
 
@@ -60,6 +62,8 @@ class ControlLink {
   Clock::time_point acknowledge_at_ = Clock::time_point::max();
   Clock::time_point probe_at_;
   Clock::time_point asked_again_{};
+  bool heard_ = false;
+  int unheard_probes_ = 0;
   std::string body_;  // reused
   ControlCounters counters_;
 };

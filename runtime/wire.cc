@@ -31,9 +31,10 @@ uint32_t checksum_of(const Header& header, std::string_view payload) {
 
 FrameFault fault_of(const Header& header, std::string_view payload, size_t max_payload) {
   if (header.magic != kMagic) return FrameFault::kMagic;
-  if (header.version != kProtocol || header.reserved != 0) return FrameFault::kVersion;
   if (header.length != payload.size() || header.length > max_payload) return FrameFault::kLength;
   if (header.checksum != checksum_of(header, payload)) return FrameFault::kChecksum;
+  // Only of a frame that is sound: else a bit that fell over would end whoever it came to.
+  if (header.version != kProtocol || header.reserved != 0) return FrameFault::kVersion;
   return FrameFault::kNone;
 }
 

@@ -29,6 +29,8 @@ std::string frame_of(uint16_t type, uint64_t sequence, const std::string& payloa
 
 std::string of_version(std::string frame, uint16_t version) {
   std::memcpy(frame.data() + 4, &version, sizeof version);
+  const uint32_t sum = crc32c(frame.substr(0, 28) + frame.substr(32));
+  std::memcpy(frame.data() + 28, &sum, sizeof sum);
   return frame;
 }
 

@@ -189,9 +189,11 @@ TEST(Frame, IsRefusedForItsReason) {
   EXPECT_EQ(fault_of(forged(24, 8)), FrameFault::kLength);
   EXPECT_EQ(fault_of(frame_of("payload") + "x"), FrameFault::kLength);
   EXPECT_EQ(fault_of(frame_of("payload"), 6), FrameFault::kLength);
-  std::string bytes = frame_of("payload");
-  bytes.back() ^= 1;
-  EXPECT_EQ(fault_of(bytes), FrameFault::kChecksum);
+  for (const size_t at : {size_t{4}, size_t{12}, kHeaderBytes}) {
+    std::string bytes = frame_of("payload");
+    bytes[at] ^= 1;
+    EXPECT_EQ(fault_of(bytes), FrameFault::kChecksum) << at;
+  }
 }
 
 TEST(Frame, IsNeverMadeLargerThanItsReaderTakes) {
