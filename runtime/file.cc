@@ -1,12 +1,15 @@
 #include "runtime/file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <random>
+#include <system_error>
 #include <utility>
 
 #include "runtime/error.h"
@@ -18,6 +21,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view kTemporary = ".kerf-";
+constexpr std::string_view kEnding = ".tmp";
+
 [[noreturn]] void refuse(const fs::path& path, std::string message) {
   throw Error(ErrorCode::kUsage, std::move(message), path.string());
 }
@@ -26,7 +32,17 @@ namespace fs = std::filesystem;
 // short where the target's name is as long as names may be.
 fs::path temporary_beside(const fs::path& path) {
   std::random_device random;
-  return path.parent_path() / format(".kerf-{:08x}{:08x}.tmp", random(), random());
+  return path.parent_path() / format("{}{:08x}{:08x}{}", kTemporary, random(), random(), kEnding);
+}
+
+// Nobody writes it any more. Who has just made it may not have locked it yet.
+bool is_abandoned(const fs::path& path) {
+  constexpr time_t kSettled = 10;  // seconds
+  const OpenFile file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+  struct stat status {};
+  return file.number() >= 0 && ::fstat(file.number(), &status) == 0 && S_ISREG(status.st_mode) &&
+         std::time(nullptr) - status.st_mtime >= kSettled &&
+         ::flock(file.number(), LOCK_EX | LOCK_NB) == 0;
 }
 
 // Where symbolic links lead, whether or not something is there.
@@ -97,6 +113,7 @@ AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)), target_(follow_l
   temporary_ = temporary_beside(target_);
   file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   check(file_ >= 0, "created");
+  static_cast<void>(::flock(file_, LOCK_EX | LOCK_NB));  // as long as this process has it open
   // Where it cannot be had, the file has no more than that.
   if (exists) static_cast<void>(::fchmod(file_, mode));
 }
@@ -143,6 +160,16 @@ void settle_folder(const fs::path& folder) {
   if (directory.number() < 0 || (::fsync(directory.number()) != 0 && errno != EINVAL))
     throw Error(ErrorCode::kUnavailable,
                 format("cannot be written to disk: {}", std::strerror(errno)), folder.string());
+}
+
+void remove_abandoned_files(const fs::path& folder) {
+  std::error_code refused;
+  for (fs::directory_iterator at(folder, refused); !refused && at != fs::directory_iterator();
+       at.increment(refused)) {
+    const std::string name = at->path().filename().string();
+    if (name.starts_with(kTemporary) && name.ends_with(kEnding) && is_abandoned(at->path()))
+      ::unlink(at->path().c_str());
+  }
 }
 
 void write_file_atomic(const fs::path& path, std::string_view bytes) {

@@ -41,6 +41,10 @@ class AtomicFile {
   int file_ = -1;
 };
 
+// Removes the temporaries that killed processes left in the folder. Each is locked while it is
+// written, on whichever host; where the file system has no locks none is removed.
+void remove_abandoned_files(const std::filesystem::path& folder);
+
 // All of it at once: AtomicFile, write, commit.
 void write_file_atomic(const std::filesystem::path& path, std::string_view bytes);
 

@@ -46,6 +46,7 @@ void RunFolder::make(const Planned& planned) const {
     throw Error(ErrorCode::kUsage,
                 format("this is no folder and cannot become one: {}", failure.message()),
                 path_.string());
+  runtime::remove_abandoned_files(path_);
   if (!picture_.empty()) draw(planned);
 }
 

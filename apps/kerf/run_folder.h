@@ -23,8 +23,9 @@ class RunFolder {
   // `picture`: where the picture goes instead; empty: into the folder.
   explicit RunFolder(std::filesystem::path path, std::string picture = {});
 
-  // Before the run. Throws Error{kUsage} where it cannot become a folder. A picture that goes
-  // elsewhere is drawn at once, so that a wrong path is told now.
+  // Before the run. Throws Error{kUsage} where it cannot become a folder. What killed runs had
+  // begun to write there goes. A picture that goes elsewhere is drawn at once, so that a wrong path
+  // is told now.
   void make(const Planned& planned) const;
   // Once a run has ended well, and before its trace, weights and, last of all, report are written:
   // takes away what an earlier run left and this one does not replace, its report first, so that no

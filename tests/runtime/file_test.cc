@@ -2,11 +2,15 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
+#include <fstream>
 #include <thread>
 
 #include "tests/support/errors.h"
@@ -174,6 +178,33 @@ TEST_F(File, IsSeenOldOrNewButNeverInPart) {
     const std::string seen = read_file(folder_ / "data");
     ASSERT_TRUE(seen == old_bytes || seen == new_bytes) << seen.size() << " bytes";
   }
+}
+
+void become_old(const std::filesystem::path& file) {
+  std::filesystem::last_write_time(
+      file, std::filesystem::file_time_type::clock::now() - std::chrono::minutes(1));
+}
+
+TEST_F(File, OfADeadWriterIsRemovedAndOfALivingOneIsNot) {
+  const pid_t killed = ::fork();
+  if (killed == 0) {
+    AtomicFile dead(folder_ / "dead");
+    dead.write("half of");
+    ::kill(::getpid(), SIGKILL);
+  }
+  ASSERT_EQ(::waitpid(killed, nullptr, 0), killed);
+  EXPECT_EQ(files_in(folder_.path()), 1u);
+  AtomicFile living(folder_ / "living");
+  living.write("all of it");
+  write_file_atomic(folder_ / ".kerf-lock", "another's");
+  for (const auto& file : std::filesystem::directory_iterator(folder_.path())) become_old(file);
+  std::ofstream(folder_ / ".kerf-0123456789abcdef.tmp") << "its writer locks it in a moment";
+  remove_abandoned_files(folder_.path());
+  EXPECT_EQ(files_in(folder_.path()), 3u);
+  living.commit();
+  EXPECT_EQ(read_file(folder_ / "living"), "all of it");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "dead"));
+  remove_abandoned_files(folder_ / "nowhere");
 }
 
 }  // namespace
