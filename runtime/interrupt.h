@@ -1,5 +1,6 @@
 // A request to stop, usually Ctrl-C: raised once, from any thread or signal handler, and seen by
-// whoever waits.
+// whoever waits. Where somebody heeds it who has something to finish first, it is asked for, and
+// raised only if that takes too long.
 #pragma once
 
 #include <atomic>
@@ -10,7 +11,14 @@ namespace kerf::runtime {
 
 class Interrupt {
  public:
-  // Thread- and signal-safe.
+  // These are thread- and signal-safe.
+  void ask() noexcept {
+    asked_ = true;
+    if (!heeded_) raise();
+  }
+  bool asked() const noexcept { return asked_; }
+  // Whether somebody looks at asked() by and by, and ends then.
+  void heed(bool heeded) noexcept { heeded_ = heeded; }
   void raise() noexcept {
     raised_.store(true, std::memory_order_release);
     event_.signal();
@@ -21,6 +29,8 @@ class Interrupt {
 
  private:
   static_assert(std::atomic<bool>::is_always_lock_free);
+  std::atomic<bool> asked_{false};
+  std::atomic<bool> heeded_{false};
   std::atomic<bool> raised_{false};
   EventFd event_;
 };

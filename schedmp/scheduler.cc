@@ -26,20 +26,30 @@ class Loop {
         workers_(crew.workers().size()),
         unordered_(program.unordered()),
         depth_(static_cast<size_t>(std::max(1, options.depth.value_or(program.depth())))),
-        batch_(std::clamp<size_t>(static_cast<size_t>(std::max(1, options.batch)), 1, depth_)) {}
+        batch_(std::clamp<size_t>(static_cast<size_t>(std::max(1, options.batch)), 1, depth_)),
+        interrupt_(options.interrupt) {}
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+  ~Loop() {
+    if (interrupt_) interrupt_->heed(false);
+  }
 
   // `start` has the crew's workers begin.
   template <class Start>
   LoopReport run(const Start& start) {
+    report_.rounds = next_round_ = snapshots_.resume();
+    tasks_.stand(next_round_, snapshots_.restore_requests());
     try {
       start();
+      snapshots_.restore_workers();
     } catch (const Error& error) {
-      tasks_.recover(error);  // which starts others
+      tasks_.recover(error);  // which starts others, and restores them
     }
     const auto begin = runtime::Clock::now();
-    resume();
     while (!done_ || !rounds_.empty()) {
+      heed_interrupts();
       if (rounds_.empty() && snapshots_.is_due(next_round_)) snapshot();
+      if (rounds_.empty() && ends_here()) end_early();
       fill();
       if (!fold()) collect();
     }
@@ -79,9 +89,22 @@ class Loop {
     }
   }
 
-  void resume() {
-    with_workers([&] { report_.rounds = next_round_ = snapshots_.resume(); });
-    tasks_.stand(next_round_, snapshots_.restore_requests());
+  // Only where there will be something to go on from.
+  void heed_interrupts() {
+    if (!interrupt_) return;
+    interrupt_->heed(snapshots_.is_worth_one());
+    if (!interrupt_->asked() || interrupt_->raised() || std::exchange(asked_, true)) return;
+    snapshots_.announce_end();
+  }
+
+  // A schedule that looks at results is asked no sooner nor later than it would have been.
+  bool ends_here() const { return asked_ && snapshots_.may_be_last(next_round_, depth_ == 1); }
+
+  [[noreturn]] void end_early() {
+    if (snapshots_.has_news(next_round_)) snapshot();
+    const std::string way_on = snapshots_.way_on();
+    throw Error(ErrorCode::kInterrupted,
+                way_on.empty() ? "interrupted" : kerf::format("interrupted; {}", way_on));
   }
 
   void snapshot() {
@@ -97,7 +120,7 @@ class Loop {
   void fill() {
     if (!waits_ && !rounds_.empty() && rounds_.size() + batch_ > depth_) return;
     while (!done_ && (!waits_ || news_) && rounds_.size() < depth_ &&
-           (rounds_.empty() || !snapshots_.is_due(next_round_))) {
+           (rounds_.empty() || !snapshots_.is_due(next_round_)) && !ends_here()) {
       waits_ = false;
       EncodedProgram::Decision decision =
           within("schedule", next_round_, [&] { return program_.schedule(next_round_); });
@@ -209,6 +232,8 @@ class Loop {
   const bool unordered_;
   const size_t depth_;
   const size_t batch_;
+  const std::shared_ptr<runtime::Interrupt> interrupt_;
+  bool asked_ = false;  // to end
   bool done_ = false;
   bool waits_ = false;  // the program's last answer
   bool news_ = false;   // something was folded in since

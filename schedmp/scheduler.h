@@ -16,6 +16,7 @@
 #include <string>
 
 #include "runtime/crew.h"
+#include "runtime/interrupt.h"
 #include "schedmp/encoded_program.h"
 #include "schedmp/snapshots.h"
 #include "schedmp/worker_tasks.h"
@@ -27,6 +28,8 @@ struct LoopOptions {
   int batch = 1;                   // rounds sent together where the program has them ready
   SnapshotOptions snapshots = {};  // to keep, and to go on from
   RestartOptions restarts = {};    // where a worker is lost
+  // Where snapshots are kept, one that is asked for is heeded: behind one more of them.
+  std::shared_ptr<runtime::Interrupt> interrupt = {};
 };
 
 struct LoopReport {

@@ -58,6 +58,30 @@ bool Snapshots::is_due(int64_t next_round) const {
          (options_.every_seconds > 0 && seconds_since(last_) >= options_.every_seconds);
 }
 
+bool Snapshots::is_worth_one() const {
+  return !options_.folder.empty() && seconds_since(begin_) >= options_.worth_seconds;
+}
+
+void Snapshots::announce_end() const {
+  tell("interrupted: a checkpoint comes first; once more ends it at once");
+}
+
+bool Snapshots::may_be_last(int64_t next_round, bool waits_anyway) const {
+  if (options_.folder.empty() || !program_.rests_before(next_round)) return false;
+  return waits_anyway || program_.goes_on_anywhere() || options_.every_seconds > 0 ||
+         (options_.every > 0 && program_.progress(next_round) % options_.every == 0);
+}
+
+bool Snapshots::has_news(int64_t next_round) const {
+  return program_.progress(next_round) > last_number_;
+}
+
+std::string Snapshots::way_on() const {
+  if (newest_.empty()) return {};
+  return kerf::format("--resume {} goes on from {}", newest_.parent_path().string(),
+                      newest_.filename().string());
+}
+
 std::vector<std::string> Snapshots::ask(const std::vector<std::string>& requests) {
   for (size_t worker = 0; worker < requests.size(); ++worker)
     crew_.send(static_cast<int>(worker), {requests[worker]});
@@ -124,6 +148,7 @@ std::string Snapshots::write(const fs::path& path, Checkpoint manifest) {
 
 // From now on, where a worker has to.
 void Snapshots::go_on_from(const fs::path& path, const Checkpoint& manifest) {
+  newest_ = path;
   std::vector<PlacedPart> parts;
   for (size_t worker = 0; worker < manifest.parts.size(); ++worker)
     parts.push_back({worker_file(path, worker).string(), manifest.parts[worker]});
@@ -190,9 +215,10 @@ int64_t Snapshots::resume() {
   runtime::LocalStore own_files;
   restore_from(own_files, {scheduler_file(path).string(), manifest.scheduler}, program_);
   go_on_from(path, manifest);
-  ask(restore_requests_);
   last_number_ = manifest.number;
   return manifest.round;
 }
+
+void Snapshots::restore_workers() { ask(restore_requests_); }
 
 }  // namespace kerf::schedmp

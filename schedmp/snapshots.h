@@ -28,8 +28,10 @@ struct SnapshotOptions {
   std::filesystem::path folder = {};  // empty: none is taken
   // Of that folder, from who has it for longer than the loop; null: the loop takes it.
   std::shared_ptr<const FolderLock> lock = {};
-  int64_t every = 0;                  // rounds, or steps of training (progress()); 0: not by those
-  double every_seconds = 0;           // 0: not by seconds
+  int64_t every = 0;         // rounds, or steps of training (progress()); 0: not by those
+  double every_seconds = 0;  // 0: not by seconds
+  // A run that is interrupted before that leaves none.
+  double worth_seconds = 0;
   int64_t keep = 1;                   // as many are there, once they were taken
   std::filesystem::path resume = {};  // of the run that this one goes on with; empty: it is new
   RunTold run = {};                   // compared with that run's
@@ -52,10 +54,12 @@ class Snapshots {
   Snapshots(SnapshotOptions options, EncodedProgram& program, runtime::Crew& crew,
             const std::vector<std::string>& jobs);
 
-  // Gives all halves what they held, where the run is to go on, from the newest that is whole; the
-  // next round. Throws Error{kUsage} that names the file where it is of another run, or none is
-  // whole.
+  // Gives the scheduler's half what it held, where the run is to go on, from the newest that is
+  // whole; the next round. Throws Error{kUsage} that names the file where it is of another run, or
+  // none is whole.
   int64_t resume();
+  // Gives it to workers' halves, which have begun.
+  void restore_workers();
 
   // By which each worker goes on from the last that was taken or resumed; none: there is none.
   const std::vector<std::string>& restore_requests() const { return restore_requests_; }
@@ -64,6 +68,19 @@ class Snapshots {
   // No task is under way. Whether it is there.
   bool take(int64_t next_round);
   const SnapshotCounts& counts() const { return counts_; }
+
+  // Of a run that was asked to end: whether it is to leave one,
+  bool is_worth_one() const;
+  // tells that it will,
+  void announce_end() const;
+  // whether it may stop before this round and come to the same bits all the same: wherever it
+  // `waits_anyway` for each round, or no round depends on which results are in, or it stops to keep
+  // one,
+  bool may_be_last(int64_t next_round, bool waits_anyway) const;
+  // whether the last is of another round,
+  bool has_news(int64_t next_round) const;
+  // and how to go on; empty: there is none to go on from.
+  std::string way_on() const;
 
  private:
   void expect_folder();
@@ -81,7 +98,9 @@ class Snapshots {
   uint32_t job_ = 0;  // a sum of what the workers were told beforehand
   std::vector<std::string> restore_requests_;
   SnapshotCounts counts_;
-  int64_t last_number_ = 0;  // due at last
+  int64_t last_number_ = 0;       // due at last
+  std::filesystem::path newest_;  // that was taken or resumed
+  const runtime::Clock::time_point begin_ = runtime::Clock::now();
   runtime::Clock::time_point last_ = runtime::Clock::now();
 };
 

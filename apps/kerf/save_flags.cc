@@ -75,6 +75,7 @@ schedmp::SnapshotOptions SaveFlags::options(const CheckpointFolder& folder,
             "no checkpoints");
   schedmp::SnapshotOptions options{.every = at.steps,
                                    .every_seconds = at.seconds,
+                                   .worth_seconds = asked ? 0 : kWorthSeconds,
                                    .keep = keep,
                                    .tell = [](const std::string& what) { tell_notes({what}); }};
   if (keeps_state) {

@@ -15,6 +15,7 @@
 namespace kerf::apps {
 
 inline constexpr double kSaveSeconds = 600;
+inline constexpr double kWorthSeconds = 60;  // where nobody asked for checkpoints
 inline constexpr int64_t kKeptCheckpoints = 2;
 
 // Where the checkpoints of a run are that left its files in `folder`; a folder of checkpoints is

@@ -16,9 +16,17 @@ namespace {
 std::atomic<runtime::Interrupt*> request_of_this_run{nullptr};
 static_assert(std::atomic<runtime::Interrupt*>::is_always_lock_free);
 
-extern "C" void on_signal(int /*signal*/) {
+extern "C" void on_signal(int signal) {
   runtime::Interrupt* request = request_of_this_run.load();
-  if (request != nullptr && !request->raised()) return request->raise();
+  if (signal == SIGALRM) {
+    if (request != nullptr) request->raise();
+    return;
+  }
+  if (request != nullptr && !request->asked()) {
+    request->ask();
+    if (!request->raised()) ::alarm(kGraceSeconds);
+    return;
+  }
   constexpr std::string_view kText = "error: interrupted twice\n";
   const ssize_t written = ::write(STDERR_FILENO, kText.data(), kText.size());
   static_cast<void>(written);
@@ -32,6 +40,7 @@ void install(void (*handler)(int)) {
   action.sa_flags = SA_RESTART;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
+  ::sigaction(SIGALRM, &action, nullptr);
 }
 
 }  // namespace
@@ -42,6 +51,7 @@ Interrupts::Interrupts() {
 }
 
 Interrupts::~Interrupts() {
+  ::alarm(0);
   install(SIG_DFL);
   request_of_this_run = nullptr;
 }

@@ -1,6 +1,6 @@
-// Ctrl-C and SIGTERM for the length of a run: the crew is told, and the run ends with exit code
-// 130. The second signal ends the process at once; the kernel then ends its workers. At most one
-// exists.
+// Ctrl-C and SIGTERM for the length of a run: it ends with exit code 130, behind a checkpoint where
+// it keeps some (runtime::Interrupt), for which it has kGraceSeconds; then the crew is told. The
+// second signal ends the process at once; the kernel then ends its workers. At most one exists.
 #pragma once
 
 #include <memory>
@@ -8,6 +8,9 @@
 #include "runtime/interrupt.h"
 
 namespace kerf::apps {
+
+// Less than what kills a process behind its SIGTERM leaves it: 30 s of Slurm and of Kubernetes.
+inline constexpr unsigned kGraceSeconds = 25;
 
 class Interrupts {
  public:

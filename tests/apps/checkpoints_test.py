@@ -1,14 +1,17 @@
 """A training that is interrupted goes on from its last checkpoint to the same weights and the same record; what is no checkpoint of it is refused by
-name; kerf checkpoint tells what there is, and finds what was changed."""
+name; kerf checkpoint tells what there is, and finds what was changed. R14 is a number of the contract on faults, as in restarts_test.py."""
 
+import fcntl
 import json
 import os
 import shutil
 import signal
 import subprocess
+import time
 import unittest
 
-from kerf_command import KerfTest, read_safetensors, run, wait_until, workers_of, write_images
+from kerf_command import (SLOW, KerfTest, connect, free_address, processes_of, read_safetensors, run, shared_memory, wait_until, workers_of,
+                          write_images)
 
 RUN = {"--sizes": "784-48-24-10", "--batch": 32, "--epochs": 6, "--optimizer": "adam", "--lr-schedule": "cosine", "--clip-norm": 2}
 
@@ -213,6 +216,102 @@ class Checkpoints(CheckpointTest):
                 self.assert_one_error(run("train", *arguments, "--resume", self.folder, "--out", self.folder / "out"), "--resume: ", "no checkpoints")
                 self.train(*arguments, out="out")
                 self.assertFalse((self.folder / "out" / "checkpoints").exists())
+
+
+class R14(CheckpointTest):
+    """Asked to end, by SIGTERM or Ctrl-C, a run leaves a checkpoint and nothing else, soon."""
+
+    WITHIN = 8  # seconds
+
+    def setUp(self):
+        super().setUp()
+        self.shared_before = shared_memory()
+        self.long = self.run_with("--epochs", 100000, "--lr-schedule", "constant", "--workers", 2)
+
+    def begun(self, *more):
+        process = self.start("train", *self.long, *more, "--out", self.folder / "out")
+        self.await_line(process, "epoch 1/")
+        return process
+
+    def await_line(self, process, part):
+        said = []
+        while part not in (line := process.stderr.readline()):
+            said.append(line)
+            self.assertTrue(line, f"it ended before it said '{part}': {''.join(said)}")
+
+    def assert_ended(self, process, since):
+        _, errors = process.communicate(timeout=self.WITHIN * SLOW)
+        self.assertLess(time.monotonic() - since, self.WITHIN * SLOW)
+        self.assertEqual(process.returncode, 130, errors)
+        self.assertTrue(wait_until(lambda: not processes_of(process.pid), 2), processes_of(process.pid))
+        self.assertEqual(shared_memory() - self.shared_before, set())
+        self.assertEqual([path for path in self.folder.glob("out/**/.*")], [], "temporary files")
+        return errors
+
+    def assert_saved(self, errors):
+        """One between two that were due, from which the same bits come."""
+        (checkpoint,) = self.checkpoints("out")
+        self.assertGreater(checkpoint["number"] % 1_000_000, 0)
+        self.assertRegex(errors, rf"error: interrupted; --resume \S*/checkpoints goes on from checkpoint-{checkpoint['number']}\n")
+        steps = checkpoint["number"] + 5
+        whole = self.train(*self.long, "--steps", steps, out="whole")
+        self.expect_same(self.train(*self.long, "--steps", steps, "--resume", self.folder / "out", out="again"), whole, "again")
+        shutil.rmtree(self.folder / "out")
+
+    def test_of_local_workers(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with self.subTest(signal=number.name):
+                process = self.begun("--save-every", 1_000_000)
+                since = time.monotonic()
+                os.killpg(process.pid, number)  # as a terminal and service managers do
+                self.assert_saved(self.assert_ended(process, since))
+
+    def test_of_workers_that_connected(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with self.subTest(signal=number.name):
+                address = free_address()
+                workers = [self.start("worker", "--connect", address) for _ in range(2)]
+                process = self.begun("--save-every", 1_000_000, "--listen", address)
+                since = time.monotonic()
+                process.send_signal(number)
+                errors = self.assert_ended(process, since)
+                for worker in workers:
+                    self.assertEqual(worker.wait(5 * SLOW), 0)
+                self.assertIsNone(connect(address, 0), "nobody listens")
+                self.assert_saved(errors)
+
+    def test_behind_the_loss_of_a_worker_too(self):
+        process = self.begun("--save-every", 1_000_000)
+        since = time.monotonic()
+        os.kill(workers_of(process.pid)[0], signal.SIGKILL)
+        process.send_signal(signal.SIGTERM)
+        self.assert_saved(self.assert_ended(process, since))
+
+    def test_twice_is_at_once(self):
+        process = self.begun("--save-every", 1_000_000)
+        os.kill(workers_of(process.pid)[0], signal.SIGSTOP)
+        process.send_signal(signal.SIGTERM)
+        self.await_line(process, "a checkpoint comes first")
+        since = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=self.WITHIN * SLOW)
+        self.assertLess(time.monotonic() - since, 1 * SLOW)
+        self.assertEqual(process.returncode, 130)
+        self.assertIn("interrupted twice", errors)
+        self.assertTrue(wait_until(lambda: not processes_of(process.pid), 2), processes_of(process.pid))
+        self.assertEqual(shared_memory() - self.shared_before, set())
+
+    def test_what_is_left_of_a_killed_run_goes_with_the_next(self):
+        (self.folder / "out").mkdir()
+        dead, alive, young = (self.folder / "out" / f".kerf-000000000000000{i}.tmp" for i in range(3))
+        for file in (dead, alive, young):
+            file.write_bytes(b"half of")
+        for file in (dead, alive):
+            os.utime(file, (1, 1))
+        with open(alive, "rb") as writer:
+            fcntl.flock(writer, fcntl.LOCK_EX)
+            self.train(*self.run_with("--epochs", 1), out="out")
+            self.assertEqual(sorted(self.folder.glob("out/.*")), [alive, young])
 
 
 class Command(CheckpointTest):

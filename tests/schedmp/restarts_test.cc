@@ -14,6 +14,7 @@
 #include "tests/schedmp/crew_of_this_program.h"
 #include "tests/schedmp/ring.h"
 #include "tests/support/errors.h"
+#include "tests/support/temporary_folder.h"
 
 namespace kerf::schedmp {
 namespace {
@@ -174,6 +175,25 @@ TEST(Restarts, AWorkerThatDiesWhileAllStartIsReplaced) {
   EXPECT_EQ(report.restarts, 1);
 }
 
+TEST(Restarts, AWorkerThatDiesWhileAllGoOnFromASnapshotIsToldOfWithTheRoundOfThat) {
+  const RingOptions options;
+  const tests::TemporaryFolder folder;
+  Ring whole(options);
+  {
+    const auto crew = crew_of(options.workers, TransportKind::kShm);
+    run(whole, *crew, {.snapshots = {.folder = folder.path(), .every = 25}});
+  }
+  const auto crew = crew_of(options.workers, TransportKind::kShm);
+  EarlyLoss program(options, *crew);
+  std::vector<int64_t> begun_before;
+  LoopOptions resuming = restarting(&begun_before);
+  resuming.snapshots.resume = folder.path();
+  run(program, *crew, resuming);
+  crew->stop();
+  EXPECT_EQ(program.place(), whole.place());
+  EXPECT_EQ(begun_before, std::vector<int64_t>{50});
+}
+
 TEST(Restarts, WhereKeepingKillsItIsTriedLessAndLess) {
   const RingOptions options{.workers = 2};
   const auto crew = crew_of(options.workers, TransportKind::kShm);
@@ -276,6 +296,29 @@ TEST(Restarts, AResultThatDiffersWhenItIsRepeatedEndsTheRun) {
   const auto error = tests::error_of([&] { run(program, *crew, restarting()); });
   ASSERT_TRUE(error);
   EXPECT_THAT(error->what(), HasSubstr("round 0 came to"));
+}
+
+class Unordered : public Named {
+ public:
+  using Named::Named;
+  bool unordered() const override { return true; }
+};
+
+TEST(Restarts, AResultThatDiffersEndsTheRunWhereTheyAreFoldedInAsTheyComeToo) {
+  const RingOptions options{.workers = 2, .keeps_state = false};
+  for (const std::string& name : {std::string("ring"), std::string("fickle")}) {
+    const auto crew = crew_of(options.workers, TransportKind::kIpc);
+    // What a worker is told is of when results came; repeated tasks are those that were told.
+    Unordered program(name, options, [&](int64_t round) {
+      if (round == 20) kill_worker(*crew, 0);
+    });
+    const auto error = tests::error_of([&] { run(program, *crew, restarting()); });
+    ASSERT_EQ(error.has_value(), name == "fickle");
+    EXPECT_GT(program.compared(), 0);
+    if (error) {
+      EXPECT_THAT(error->what(), HasSubstr("round 0 came to"));
+    }
+  }
 }
 
 TEST(Restarts, WhatAWorkerFailsWithItselfEndsTheRun) {

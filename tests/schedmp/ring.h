@@ -125,6 +125,7 @@ class Ring : public SchedulerHalf<RingMessages> {
   }
   bool keeps_state() const override { return options_.keeps_state; }
   std::string snapshot() override { return runtime::encode(place_); }
+  void restore(std::string_view snapshot) override { place_ = runtime::decode<uint64_t>(snapshot); }
 
   uint64_t place() const { return place_; }
   int64_t compared() const { return compared_; }

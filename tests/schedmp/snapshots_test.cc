@@ -46,6 +46,7 @@ struct Walk : public SchedulerHalf<WalkMessages> {
   int64_t job(int worker) override { return seed + worker; }
   Decision schedule(int64_t round) override {
     ++asked;
+    if (round == asked_to_end_at) interrupt->ask();
     if (round == fails_at) throw Error(ErrorCode::kUnavailable, "the light went out");
     if (round == kRounds) return Done{};
     std::vector<Task> tasks;
@@ -62,6 +63,8 @@ struct Walk : public SchedulerHalf<WalkMessages> {
   int workers, declared;
   int64_t seed;
   int64_t fails_at = -1;
+  int64_t asked_to_end_at = -1;
+  std::shared_ptr<runtime::Interrupt> interrupt = std::make_shared<runtime::Interrupt>();
   uint64_t place = 1;  // wraps around
   int64_t asked = 0;   // for a round
 };
@@ -103,7 +106,8 @@ class SnapshotsTest : public testing::Test {
   template <class Program, class Worker = WalkWorker>
   static LoopReport run(Program& program, const SnapshotOptions& options) {
     const auto crew = tests::inproc_crew(program.workers, {{program.name(), worker_half<Worker>}});
-    const LoopReport report = schedmp::run(program, *crew, {.snapshots = options});
+    const LoopReport report =
+        schedmp::run(program, *crew, {.snapshots = options, .interrupt = program.interrupt});
     crew->stop();
     return report;
   }
@@ -236,6 +240,46 @@ TEST_F(SnapshotsTest, OneThatCannotBeTakenLeavesTheOneBefore) {
   run(again, {.folder = folder_ / "third", .every = 4, .resume = folder_ / "kept"});
   EXPECT_EQ(again.asked, kRounds + 1 - 4);
   EXPECT_EQ(again.place, whole.place);
+}
+
+// R14: where rounds wait for each other anyway that is at once, else where one is due.
+TEST_F(SnapshotsTest, WhoIsAskedToEndLeavesOneFromWhichTheSameBitsCome) {
+  for (const auto& [depth, left] : {std::pair(1, 7), std::pair(3, 8)}) {
+    std::filesystem::remove_all(folder_ / "kept");
+    Walk whole(2, depth), asked(2, depth), again(2, depth);
+    run(whole, {.folder = folder_ / "whole", .every = 4});
+    std::filesystem::remove_all(folder_ / "whole");
+    asked.asked_to_end_at = 6;
+    const auto error = tests::error_of([&] { run(asked, kept()); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), ErrorCode::kInterrupted);
+    const std::string name = kerf::format("checkpoint-{}", left);
+    EXPECT_THAT(error->message(), AllOf(HasSubstr("--resume"), HasSubstr(name)));
+    EXPECT_THAT(files(), ElementsAre(name));
+    EXPECT_FALSE(asked.interrupt->raised());
+    SnapshotOptions options = kept();
+    options.resume = options.folder;
+    EXPECT_EQ(run(again, options).rounds, kRounds);
+    EXPECT_EQ(again.asked, kRounds + 1 - left);
+    EXPECT_EQ(again.place, whole.place);
+  }
+}
+
+TEST_F(SnapshotsTest, WhoIsAskedToEndBehindTheLastRoundHasEnded) {
+  Walk walk(2, 3);
+  walk.asked_to_end_at = kRounds;
+  EXPECT_EQ(run(walk, kept()).rounds, kRounds);
+}
+
+TEST_F(SnapshotsTest, WhoKeepsNoneOrTooSoonIsInterruptedAtOnce) {
+  SnapshotOptions soon = kept();
+  soon.worth_seconds = 60;
+  for (const SnapshotOptions& options : {SnapshotOptions{}, soon}) {
+    Walk walk(2, 1);
+    walk.asked_to_end_at = 6;
+    run(walk, options);  // its crew does not listen
+    EXPECT_TRUE(walk.interrupt->raised());
+  }
 }
 
 TEST_F(SnapshotsTest, AProgramThatKeepsNoneIsToldBeforeItRuns) {
