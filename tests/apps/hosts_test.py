@@ -1,4 +1,6 @@
-"""A run over three hosts: network namespaces of this machine, joined by a bridge. Skipped, saying so, where it makes none."""
+"""A run over three hosts: network namespaces of this machine, joined by a bridge. Skipped, saying so, where it makes none.
+
+R5 is a number of the contract on faults, as in faults_test.py: links between hosts that change bytes, and with `full` those that are cut."""
 
 import json
 import os
@@ -6,6 +8,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,6 +18,7 @@ import numpy
 
 from kerf_command import KERF, SLOW, KerfTest, child_of, read_safetensors, run, wait_until
 from small_programs import factorisation, write_small_data
+from tcp_proxy import TcpProxy
 
 CONVOLUTIONS = pathlib.Path(__file__).parent.parent / "partitioner" / "onnx" / "models" / "convolutions.onnx"
 
@@ -27,7 +31,7 @@ class Network:
     def __init__(self, hosts):
         self.keepers = []
         try:
-            bridge = self.keep()
+            self.bridge = bridge = self.keep()
             self.ip(bridge, "link add bridge type bridge")
             self.ip(bridge, "link set bridge up")
             self.hosts = [self.keep() for _ in range(hosts)]
@@ -55,6 +59,10 @@ class Network:
         if answer.returncode:
             raise OSError(f"this machine refuses: ip {arguments}: {answer.stderr.strip()}")
 
+    def plug(self, host, up):
+        """The cable of a host in or out."""
+        self.ip(self.bridge, f"link set to{host} {'up' if up else 'down'}")
+
     def close(self):
         for keeper in self.keepers:
             keeper.kill()
@@ -76,9 +84,9 @@ class HostsTest(KerfTest):
         self.keys = self.folder / "keys"
         self.assertEqual(run("keys", "make", self.keys).returncode, 0)
 
-    def start_at(self, host, *arguments, before=()):
+    def start_at(self, host, *arguments, before=(), **more):
         process = subprocess.Popen(["nsenter", "--target", str(self.network.hosts[host]), "--net", *before, KERF, *map(str, arguments)],
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, **more)
         self.started.append(process)
         return process
 
@@ -280,10 +288,122 @@ class Apart(HostsTest):
         self.assertTrue((self.far / "probabilities.npy").read_bytes() == (self.folder / "own" / "probabilities.npy").read_bytes())
 
 
+class R5Test(HostsTest):
+    LONG = ("lenet5", "--data", "synthetic:2048x784x10", "--workers", 2, "--epochs", 12, "--no-test")
+    ADDRESS = "tcp://10.74.0.1:5563"
+
+    def begin(self, *more, environment=None):
+        """A run with a worker at each of the others, in its second epoch."""
+        scheduler = self.start_at(0, "train", *self.LONG, *more, "--listen", self.ADDRESS, "--keys", self.keys, "--out", self.folder / "far")
+        for place in (1, 2):
+            self.add_worker(place, environment)
+        self.await_line(scheduler, "epoch 1/")
+        return scheduler
+
+    def add_worker(self, place, environment=None):
+        return self.start_at(place, "worker", "--connect", self.ADDRESS, "--keys", self.keys, **({"env": environment} if environment else {}))
+
+    def await_line(self, scheduler, part):
+        said = []
+        while part not in (line := scheduler.stderr.readline()):
+            said.append(line)
+            self.assertTrue(line, f"it ended before it said '{part}': {''.join(said)}")
+
+    def assert_same(self, scheduler):
+        _, errors = scheduler.communicate(timeout=100 * SLOW)
+        self.assertEqual(scheduler.returncode, 0, errors)
+        whole = self.train(*self.LONG, out="whole")
+        record = json.loads((self.folder / "far" / "run.json").read_text())
+        self.assertEqual(record["losses"], whole["losses"])
+        self.assertEqual(read_safetensors(self.folder / "far" / "weights.safetensors"), read_safetensors(self.folder / "whole" / "weights.safetensors"))
+        return record
+
+    def cut_off(self, host, seconds):
+        self.addCleanup(self.network.plug, host, True)
+        self.network.plug(host, False)
+        time.sleep(seconds)
+        self.network.plug(host, True)
+
+
+class R5(R5Test):
+    def proxied(self):
+        """A proxy at each of the workers' hosts, before all that it says to the other; and the environment of a worker there."""
+        library = os.environ.get("KERF_PROXY_LIBRARY")
+        if not library:
+            self.skipTest("a library that goes before the sanitizers' own is refused by these")
+        proxies = []
+        for place in (1, 2):
+            path = str(self.folder / f"told-{place}")
+            told = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            self.addCleanup(told.close)
+            told.bind(path)
+            told.settimeout(5)
+            targets = {}
+
+            def target(client, told=told, targets=targets):
+                source = str(client.getpeername()[1])
+                while source not in targets:
+                    port, *leads_to = told.recv(200).decode().split()
+                    targets[port] = (leads_to[0], int(leads_to[1]))
+                return targets.pop(source)
+
+            proxy = TcpProxy(target=target, seed=place, network=self.network.hosts[place])
+            self.addCleanup(proxy.close)
+            proxies.append((proxy, {**os.environ, "LD_PRELOAD": library, "KERF_PROXY": f"{proxy.port} {self.ADDRESS.rsplit(':', 1)[1]} {path}"}))
+        return proxies
+
+    def test_bytes_that_are_changed_between_workers_are_dropped_and_sent_again(self):
+        proxies = self.proxied()
+        scheduler = self.start_at(0, "train", *self.LONG, "--listen", self.ADDRESS, "--keys", self.keys, "--out", self.folder / "far")
+        for place, (_, environment) in enumerate(proxies, 1):
+            self.add_worker(place, environment)
+        self.await_line(scheduler, "epoch 1/")
+        for proxy, _ in proxies:
+            self.assertGreater(proxy.accepted, 0)
+            proxy.damage_every = 200_000
+        self.await_line(scheduler, "epoch 8/")
+        for proxy, _ in proxies:
+            proxy.damage_every = None
+            proxy.cut()
+        record = self.assert_same(scheduler)
+        self.assertEqual(record["restarts"], 0)
+        self.assertGreater(sum(proxy.damaged for proxy, _ in proxies), 5)
+        self.assertGreater(sum(worker["dropped"] for worker in record["workers"]), 0)
+        self.assertGreater(sum(worker["resent"] for worker in record["workers"]), 0)
+
+
+class R5Longer(R5Test):
+    def test_a_cable_that_is_out_for_a_moment_is_not_noticed(self):
+        scheduler = self.begin()
+        self.cut_off(2, 0.7)
+        self.assertEqual(self.assert_same(scheduler)["restarts"], 0)
+
+    def test_behind_a_cable_that_is_out_for_long_another_worker_comes(self):
+        scheduler = self.begin()
+        since = time.monotonic()
+        self.addCleanup(self.network.plug, 2, True)
+        self.network.plug(2, False)
+        self.await_line(scheduler, "was lost: silent for 3")
+        self.assertLess(time.monotonic() - since, 5 * SLOW)
+        self.await_line(scheduler, "begin again before round")
+        self.network.plug(2, True)
+        self.assertEqual(self.assert_same(scheduler)["restarts"], 1)
+
+    def test_a_cable_that_is_out_for_long_ends_a_run_that_may_not_go_on(self):
+        scheduler = self.begin("--no-restart")
+        since = time.monotonic()
+        self.cut_off(2, 4 * SLOW)
+        _, errors = scheduler.communicate(timeout=10 * SLOW)
+        self.assertLess(time.monotonic() - since, 8 * SLOW)
+        self.assertEqual(scheduler.returncode, 1)
+        self.assertRegex(errors, r"error: .*worker \d .* was lost: silent for 3")
+
+
 if __name__ == "__main__":
     try:
         Network(1).close()
     except (OSError, FileNotFoundError) as error:
         print(f"skipped: there are no hosts beside this one: {error}", file=sys.stderr)
         sys.exit(77)
-    unittest.main()
+    full = "full" in sys.argv
+    unittest.main(argv=[each for each in sys.argv if each != "full"], defaultTest=["R5Longer"] if full else ["Hosts", "Apart", "R5"])
