@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
+#include <tuple>
 #include <vector>
 
 #include "apps/main/device_list.h"
@@ -107,6 +109,9 @@ std::optional<int> serve_if_task(const CLI::App& app) {
   add("--keys", given(command, "--keys"));
   if (const int workers = rank->ranks - 1 - spares_of(command); rank->rank <= workers)
     add("--index", std::to_string(rank->rank - 1));
+  // Who ends a job tells every task, and the first, which may have a checkpoint to write, tells the
+  // others in its own time.
+  std::ignore = std::signal(SIGTERM, SIG_IGN);
   // It keeps its title: Slurm's proctrack/linuxproc loses a process whose name has a space.
   return runtime::keep_worker(std::move(worker));
 }
