@@ -49,8 +49,9 @@ std::string way_out(const RemoteHost& host, const std::string& how) {
 
 std::vector<std::string> ssh_command(const RemoteHost& host, int number, const std::string& address,
                                      const RemoteOptions& options) {
+  // Its keeper is the run, by another ssh.
   std::vector<std::string> words{host.kerf.empty() ? options.kerf : host.kerf, "worker",
-                                 "--connect", address};
+                                 "--no-restart", "--connect", address};
   const std::string& keys = host.keys.empty() ? options.keys : host.keys;
   if (!keys.empty()) words.insert(words.end(), {"--keys", keys});
   if (!host.device.empty()) words.insert(words.end(), {"--device", host.device});

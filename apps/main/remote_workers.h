@@ -3,8 +3,8 @@
 // The run makes it before its crew and destroys it after that; it outlives no run. A thread of its
 // own, the relay, starts the ssh, shows what each prints behind its host's name, and notices ends.
 // One that ends before all workers are here ends the run: `end` is raised, and failure() says why.
-// Behind the loss of a worker, start() lets those that ended begin again; a worker that is left, or
-// that its keeper starts again, does so within its ssh.
+// Behind the loss of a worker, start() lets those that ended begin again; a worker that is left
+// does so within its ssh.
 //
 // Threads: everything is called by the crew's thread.
 #pragma once

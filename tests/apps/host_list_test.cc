@@ -67,13 +67,15 @@ TEST(HostList, WhatALineLeavesOutIsTheRuns) {
   const auto told = [&](const RemoteHost& host, int number) {
     return ssh_command(host, number, "tcp://10.0.0.1:5", options);
   };
-  EXPECT_THAT(told({.host = "a"}, 1),
-              ElementsAre("/bin/ssh", "-oBatchMode=yes", "-oConnectTimeout=30",
-                          "-oServerAliveInterval=5", "-oServerAliveCountMax=3", "a",
-                          "exec /k worker --connect tcp://10.0.0.1:5 --keys /keys --index 1"));
+  EXPECT_THAT(
+      told({.host = "a"}, 1),
+      ElementsAre("/bin/ssh", "-oBatchMode=yes", "-oConnectTimeout=30", "-oServerAliveInterval=5",
+                  "-oServerAliveCountMax=3", "a",
+                  "exec /k worker --no-restart --connect tcp://10.0.0.1:5 --keys /keys --index 1"));
   // A spare takes the place of whoever is lost.
-  EXPECT_EQ(told({.host = "b", .device = "cuda:1", .kerf = "/my k", .keys = "there"}, 2).back(),
-            "exec '/my k' worker --connect tcp://10.0.0.1:5 --keys there --device cuda:1");
+  EXPECT_EQ(
+      told({.host = "b", .device = "cuda:1", .kerf = "/my k", .keys = "there"}, 2).back(),
+      "exec '/my k' worker --no-restart --connect tcp://10.0.0.1:5 --keys there --device cuda:1");
 }
 
 }  // namespace
