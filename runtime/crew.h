@@ -37,6 +37,9 @@ namespace kerf::runtime {
 struct CrewOptions {
   int workers = 1;
   int spares = 0;  // that may wait for the place of a lost one, of those that connect
+  // Whoever wishes for a number that is not to be had gets no other. A run that others began with
+  // more workers grants what it can.
+  bool wishes_bind = true;
   std::optional<TransportKind> transport;   // of all pairs; empty: chosen for each
   int threads = 1;                          // per worker
   std::vector<std::string> devices{"cpu"};  // local worker i takes i modulo their number

@@ -88,7 +88,7 @@ Clock::time_point LiveCrew::own_time() {
   const auto now = Clock::now();
   if (const auto stood = still_.look(now); stood > Clock::duration{}) {
     const std::lock_guard lock(mutex_);
-    forgive(roster_->members(), stood);
+    roster_->forgive(stood);
   }
   return still_.own_time(now);
 }

@@ -9,7 +9,6 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/error.h"
 #include "runtime/process.h"
 
 namespace kerf::runtime {
@@ -17,12 +16,23 @@ namespace {
 
 using namespace std::chrono_literals;
 
+// What a kept worker ends with when another is to wait for the scheduler that it lost.
+constexpr int kBeginAgain = 75;
 constexpr auto kShortLife = 2s;
 constexpr int kShortLives = 10;  // in a row
 constexpr auto kBreath = 100ms;  // behind each of those but the first
 
 void tell(const std::string& what) {
   std::fprintf(stderr, "%s keeper: %s\n", program_name().c_str(), what.c_str());
+}
+
+// The first process of a container has no default action for these; the worker dies with it.
+extern "C" void on_end(int signal) { ::_exit(128 + signal); }
+
+void take_signals() {
+  ::signal(SIGCHLD, SIG_DFL);  // where it is ignored nobody is told how a child ended
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP})
+    if (::signal(signal, on_end) == SIG_IGN) ::signal(signal, SIG_IGN);
 }
 
 // How it ended, where another is to take its place.
@@ -43,6 +53,7 @@ int keep_worker(int argc, char** argv) {
 }
 
 int keep_worker(std::vector<std::string> command) {
+  take_signals();
   command.insert(command.end(), {kKeeperFlag, std::to_string(::getpid())});
   for (int short_lives = 0; short_lives < kShortLives;) {
     const auto begin = Clock::now();
@@ -55,6 +66,10 @@ int keep_worker(std::vector<std::string> command) {
   }
   tell(kerf::format("error: {} workers in a row ended as soon as they began", kShortLives));
   return 1;
+}
+
+int end_of_worker(const Error& error, int keeper) {
+  return keeper != 0 && error.code() == ErrorCode::kLost ? kBeginAgain : exit_code(error.code());
 }
 
 void end_with(int keeper) {

@@ -10,12 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "runtime/error.h"
+
 namespace kerf::runtime {
 
 inline constexpr const char* kKeeperFlag = "--keeper";
-// What a kept worker ends with when another is to wait for the scheduler that it lost.
-inline constexpr int kBeginAgain = 75;
-
 // This process becomes the keeper of workers of the same program and arguments, and kKeeperFlag
 // behind those. Returns the exit code of the last one, or 1 where each ends as soon as it was
 // started. Says on the standard error output what it does. Throws Error{kUnavailable} where none
@@ -23,6 +22,9 @@ inline constexpr int kBeginAgain = 75;
 int keep_worker(int argc, char** argv);
 // The same of that command, a program (a path) and its arguments; this process keeps its title.
 int keep_worker(std::vector<std::string> command);
+
+// With what a worker ends that `keeper` keeps (0: nobody does), behind this error.
+int end_of_worker(const Error& error, int keeper);
 
 // The kernel kills this process when its keeper ends, whatever became of that tie since it was
 // spawned: a process that begins again (process.h) loses it. To be called by the first thread.

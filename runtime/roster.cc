@@ -143,6 +143,7 @@ void Roster::admit(int peer, const std::string& payload) {
   } catch (const Error& error) {
     return refuse(peer, kerf::format("your registration is malformed: {}", error.message()));
   }
+  if (!options_.wishes_bind && !is_absent(registration.wish)) registration.wish = -1;
   if (const auto why = no_place_for(registration); !why.empty()) return refuse(peer, why);
   if (const auto why = objection(registration); !why.empty()) {
     refuse(peer, why);
@@ -195,6 +196,11 @@ std::string Roster::no_place_for(const Registration& registration) const {
   return {};
 }
 
+bool Roster::is_absent(int worker) const {
+  return worker >= 0 && worker < static_cast<int>(members_.size()) &&
+         members_[static_cast<size_t>(worker)].state == State::kAbsent;
+}
+
 bool Roster::is_full() const { return all(State::kJoined); }
 
 // Whether it shows that this one is no more: its keeper, unless that is this process, has one at a
@@ -224,6 +230,12 @@ Member* Roster::place_for(const Registration& registration) {
     if (member.state == State::kAbsent && !is_reserved(member.info.worker))
       return absent(member.info.worker);
   return nullptr;
+}
+
+void Roster::forgive(Clock::duration by) {
+  runtime::forgive(members_, by);
+  spares_.forgive(by);
+  reserved_until_ += by;
 }
 
 void Roster::look_at_spares() {

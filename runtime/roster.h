@@ -45,6 +45,8 @@ class Roster {
   void look_at_processes();
   // Gives places that are nobody's to who waits for one, and refuses whom there is no room for.
   void look_at_spares();
+  // The time of this process stood still by `by`: nobody is older for it.
+  void forgive(Clock::duration by);
   // From now on, nobody may join.
   void close() { closed_ = true; }
   // Who waits for a place, as peers of the server.
@@ -74,6 +76,7 @@ class Roster {
   Member* place_for(const Registration& registration);
   bool is_reserved(int worker) const;
   bool has_died(const Member& member, const Registration& registration) const;
+  bool is_absent(int worker) const;  // and there is such a place
   bool is_full() const;
   void welcome(Member& member, int peer, const Registration& registration);
   void refuse(int peer, const std::string& why);

@@ -56,6 +56,13 @@ void Spares::refuse_beyond(int room, const std::string& why) {
   });
 }
 
+void Spares::forgive(Clock::duration by) {
+  for (Spare& spare : spares_) {
+    spare.since += by;
+    spare.heard += by;
+  }
+}
+
 std::vector<int> Spares::peers() const {
   std::vector<int> peers;
   for (const Spare& spare : spares_) peers.push_back(spare.peer);

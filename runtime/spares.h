@@ -28,6 +28,8 @@ class Spares {
   // Of those that have waited for a second all but the first `room` are refused.
   void refuse_beyond(int room, const std::string& why);
   std::vector<int> peers() const;
+  // The time of this process stood still by `by`: nobody has been silent for it.
+  void forgive(Clock::duration by);
 
  private:
   struct Spare {

@@ -60,10 +60,9 @@ int report(const Error& error) {
   return exit_code(error.code());
 }
 
-// Of a worker whose scheduler is no more its keeper starts another.
-int end_of(const Error& error, const runtime::WorkerOptions& options) {
-  const int code = report(error);
-  return options.keeper != 0 && error.code() == ErrorCode::kLost ? runtime::kBeginAgain : code;
+int end_of(const Error& error, int keeper) {
+  report(error);
+  return runtime::end_of_worker(error, keeper);
 }
 
 }  // namespace
@@ -81,14 +80,14 @@ int serve(const runtime::WorkerOptions& options, const ProgramFactories& program
     runtime::WorkerOptions full = options;
     full.identity = identity();
     // A computation that does not come back must not keep the process when the run is over.
-    full.give_up = [options](const Error& error, bool known) {
-      std::_Exit(known ? exit_code(error.code()) : end_of(error, options));
+    full.give_up = [keeper = options.keeper](const Error& error, bool known) {
+      std::_Exit(known ? exit_code(error.code()) : end_of(error, keeper));
     };
     const auto control = runtime::make_control_client(options.scheduler, options.keys);
     const auto told = runtime::run_worker(full, *control, handlers_of(programs));
     return told ? exit_code(told->code()) : 0;
   } catch (const Error& error) {
-    return end_of(error, options);
+    return end_of(error, options.keeper);
   } catch (const std::exception& error) {
     return report(Error(ErrorCode::kInternal, error.what()));
   }

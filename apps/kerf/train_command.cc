@@ -81,6 +81,8 @@ void TrainCommand::check() const {
           format("there is no folder for {}", costs));
   require(!crew_flags.shrink || !crew_flags.listen.empty(), "--shrink",
           "workers that the run starts itself are started again; it is for --listen");
+  require(!crew_flags.shrink || !crew_flags.listen.ends_with(":*"), "--shrink",
+          "workers look for the run at the same address again; give --listen a port");
   require(!crew_flags.shrink || crew_flags.hosts.empty(), "--shrink",
           "--hosts would have it begin with the same hosts; name more there, and give --spares");
   require(!crew_flags.shrink || !crew_flags.no_restart, "--shrink", "--no-restart ends the run");

@@ -31,7 +31,7 @@ runtime::CrewOptions crew_options(const CrewFlags& flags, const CrewNeeds& needs
                                   const Interrupts& interrupts) {
   check_range(flags.threads, "--threads", kMostThreads);
   require(
-      flags.listen.empty() || flags.tasks || !flags.device, "--device",
+      flags.listen.empty() || flags.launched || !flags.device, "--device",
       format("it is of local workers, and with --listen there are none; give it to each that is "
              "started: {} worker --device",
              runtime::program_name()));
@@ -67,7 +67,8 @@ runtime::CrewOptions crew_options(const CrewFlags& flags, const CrewNeeds& needs
   // Somebody starts the workers by hand, unless ssh or a launcher does.
   if (!flags.listen.empty()) options.assemble_timeout = std::chrono::hours(1);
   if (flags.shrink) options.restart_timeout = kShrinkAfter;
-  if (!flags.hosts.empty() || flags.tasks) options.assemble_timeout = std::chrono::minutes(5);
+  options.wishes_bind = !flags.shrink;
+  if (!flags.hosts.empty() || flags.launched) options.assemble_timeout = std::chrono::minutes(5);
   return options;
 }
 

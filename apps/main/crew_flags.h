@@ -26,7 +26,7 @@ struct CrewFlags {
   std::string keys;               // a folder: for --listen
   std::string hosts;              // a file, see host_list.h: for --listen
   std::string launcher = "auto";  // see ranks.h
-  bool tasks = false;             // of a launcher are the workers, and this process the first
+  bool launched = false;          // the workers are tasks of a launcher, and this process the first
   int spares = 0;                 // that may wait, with --listen
   std::optional<int> threads;     // per worker
   bool no_restart = false;        // the loss of a worker ends the run

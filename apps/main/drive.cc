@@ -48,11 +48,14 @@ std::unique_ptr<RemoteWorkers> remote_workers(const CrewFlags& flags, const Crew
 // Behind a loss (`again`) those whose process is gone are started anew.
 runtime::Crew::Waiting who_is_here(const CrewFlags& flags, const CrewNeeds& needs,
                                    RemoteWorkers* remote, bool again) {
-  if (flags.tasks)
-    return [tell = tell_who_is_here(flags, needs, again), workers = needs.workers](
-               int here, const std::string& address) {
+  if (flags.launched)
+    return [tell = tell_who_is_here(flags, needs, again), again,
+            others = needs.workers + flags.spares](int here, const std::string& address) {
       if (here > 0) return tell(here, address);
-      fmt::print(stderr, "listening at {} for {}\n", address, plural(workers, "other task"));
+      if (again)
+        fmt::print(stderr, "the task of a lost worker starts another\n");
+      else
+        fmt::print(stderr, "listening at {} for {}\n", address, plural(others, "other task"));
     };
   if (remote == nullptr) return tell_who_is_here(flags, needs, again);
   return [tell = tell_who_is_here(flags, needs, again), workers = needs.workers, remote, again](
@@ -104,7 +107,8 @@ Driven drive_crew(schedmp::EncodedProgram& program, const CrewFlags& flags, cons
   } catch (const Error& error) {
     progress.abandon();
     const int left = crew->here();
-    if (!flags.shrink || error.code() != ErrorCode::kTimeout || left == 0 || left == needs.workers)
+    if (!flags.shrink || error.code() != ErrorCode::kTimeout || left == 0 ||
+        left == needs.workers || interrupts.request()->asked())
       throw;
     crew->hand_over();
     throw FewerWorkers(error, left);
@@ -124,7 +128,7 @@ Driven drive_crew(schedmp::EncodedProgram& program, const CrewFlags& flags, cons
 
 Driven drive(schedmp::EncodedProgram& program, const CrewFlags& given, const CrewNeeds& needs,
              ProgressBar& progress, const schedmp::LoopOptions& options) {
-  const CrewFlags flags = as_task(given, needs.workers);
+  const CrewFlags flags = as_launched(given, needs.workers);
   const Interrupts interrupts;
   const auto remote = remote_workers(flags, needs, interrupts);
   try {

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -70,10 +71,11 @@ std::optional<Rank> rank_of_process(const std::string& launcher, bool has_addres
   return find_rank(variable_of_process, launcher, ::isatty(STDIN_FILENO) == 1);
 }
 
-CrewFlags as_task(const CrewFlags& flags, int workers) {
+CrewFlags as_launched(const CrewFlags& flags, int workers) {
   CrewFlags mine = flags;
   const auto rank = rank_of_process(flags.launcher, !flags.listen.empty() || !flags.hosts.empty());
   if (!rank) return mine;
+  require(!flags.shrink, "--shrink", "the launcher started the tasks of one run; give --spares");
   require(flags.hosts.empty(), "--hosts", "the launcher starts the workers; leave one of them out");
   const int others = workers + flags.spares;
   require(
@@ -82,12 +84,16 @@ CrewFlags as_task(const CrewFlags& flags, int workers) {
              "--launcher none",
              plural(rank->ranks, "task"), plural(rank->ranks - 1, "worker"), workers,
              flags.spares > 0 ? format(" and {}", plural(flags.spares, "spare")) : "", others + 1));
-  mine.tasks = true;
+  const std::vector<runtime::DeviceKind> kinds = device_kinds(flags);
+  require(std::ranges::all_of(kinds, [&](auto kind) { return kind == kinds[0]; }), "--device",
+          "tasks of each host take devices of the list in turn, and a plan has to know whose are "
+          "GPUs; give CPUs or GPUs alone");
+  mine.launched = true;
   mine.listen = address_of(*rank, flags.listen);
   return mine;
 }
 
-std::optional<int> serve_if_task(const CLI::App& app) {
+std::optional<int> serve_if_launched(const CLI::App& app) {
   const CLI::App& command = innermost(app);
   if (command.get_option_no_throw("--launcher") == nullptr) return std::nullopt;
   const std::string launcher = given(command, "--launcher");

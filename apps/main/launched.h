@@ -18,10 +18,10 @@ std::optional<Rank> rank_of_process(const std::string& launcher, bool has_addres
 
 // The flags of task 0, which listens for the others; those that were given where there are none.
 // Throws Error{kUsage} where there are not as many others as the run has workers.
-CrewFlags as_task(const CrewFlags& flags, int workers);
+CrewFlags as_launched(const CrewFlags& flags, int workers);
 
 // Keeps a worker where this process is a task beyond the first, and the command has crew flags.
 // Returns the exit code; empty where the process is to do what its command says.
-std::optional<int> serve_if_task(const CLI::App& app);
+std::optional<int> serve_if_launched(const CLI::App& app);
 
 }  // namespace kerf::apps

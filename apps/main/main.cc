@@ -84,7 +84,7 @@ int parse_and_run(int argc, char** argv, const Executable& executable) {
     // CLI11 may add lines of advice; an error is one line.
     return complain(first_line(error.what()), usage_code());
   }
-  if (const auto code = serve_if_task(app)) return finish(*code);
+  if (const auto code = serve_if_launched(app)) return finish(*code);
   return finish(chosen.run());
 }
 

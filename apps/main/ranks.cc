@@ -95,7 +95,11 @@ std::optional<Rank> nobody(const std::string& launcher) {
 
 // All tasks come to the same; another run on that host most likely to another.
 int port_of(const Environment& environment) {
-  if (const auto port = said(environment, "MASTER_PORT", "torchrun"))
+  constexpr int64_t kMostPort = 65'534;
+  const auto port = said(environment, "MASTER_PORT", "torchrun");
+  if (port && (port->value < 1 || port->value > kMostPort))
+    refuse(format("{} is no port", port->text()));
+  if (port)
     return static_cast<int>(port->value) +
            (environment("TORCHELASTIC_USE_AGENT_STORE") == "True" ? 1 : 0);  // torchrun has it
   const auto job = said(environment, "SLURM_JOB_ID", "slurm");

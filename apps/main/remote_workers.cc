@@ -135,7 +135,9 @@ void RemoteWorkers::wait_for_news() const {
 // Each once in a round of start(), as soon as its last ssh has ended.
 void RemoteWorkers::start_missing() {
   const std::lock_guard lock(mutex_);
-  if (phase_ != Phase::kStarting || failure_) return;
+  const bool starts = phase_ == Phase::kStarting ||
+                      (phase_ == Phase::kRunning && options_.others_may_come);  // as a spare
+  if (!starts || failure_) return;
   for (Line& line : lines_) {
     if (line.ssh || line.round == round_) continue;
     line.round = round_;

@@ -87,7 +87,7 @@ struct WorkerCommand {
     mine.device = devices[static_cast<size_t>(std::max(options.index, 0)) % devices.size()];
     mine.join_timeout = std::chrono::seconds(patience);
     mine.waits = [] {
-      std::fprintf(stderr, "%s worker: all places are taken; waits as a spare\n",
+      std::fprintf(stderr, "%s worker: no place is free yet; waits for one\n",
                    runtime::program_name().c_str());
     };
     mine.again = [this] { runtime::begin_process_again(process->argc, process->argv); };

@@ -154,7 +154,7 @@ class Hosts(HostsTest):
 
         def lose(keepers):
             keepers.append(self.start_at(2, "worker", "--connect", address, "--keys", self.keys))
-            while "waits as a spare" not in keepers[2].stderr.readline():
+            while "waits for one" not in keepers[2].stderr.readline():
                 self.assertIsNone(keepers[2].poll())
             keepers[0].kill()
 

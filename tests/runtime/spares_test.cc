@@ -1,8 +1,12 @@
 // Who comes to a run that has all of its workers: spares, which wait for the place of a lost one,
 // and the next worker of a keeper, which takes the place of the one before it.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -165,25 +169,63 @@ TEST_F(Spares, EndWithTheirKeepers) {
 }
 
 TEST_F(Spares, OfAKeeperWaitForTheNextSchedulerBehindOneThatWasKilled) {
+  int told[2];
+  ASSERT_EQ(::pipe2(told, O_CLOEXEC), 0);
   const pid_t scheduler = ::fork();
   if (scheduler == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     try {
       const auto crew = Crew::assemble(options_);
+      for (const WorkerInfo& info : crew->workers())
+        if (::write(told[1], &info.pid, sizeof info.pid) != sizeof info.pid) ::_exit(1);
       while (true) static_cast<void>(crew->next(after(1s)));
     } catch (const std::exception&) {
       ::_exit(1);
     }
   }
+  ::close(told[1]);
   for (int i = 0; i < 2; ++i) workers_.push_back(start_worker({"--keep"}));
-  std::this_thread::sleep_for(1s);
+  std::vector<int> before(2);
+  for (int& pid : before)
+    ASSERT_EQ(::read(told[0], &pid, sizeof pid), static_cast<ssize_t>(sizeof pid));
+  ::close(told[0]);
   ::kill(scheduler, SIGKILL);
   ::waitpid(scheduler, nullptr, 0);
-  std::this_thread::sleep_for(kSilence + 1s);  // they give it up
-  crew_ = Crew::assemble(options_);
+  crew_ = Crew::assemble(options_);  // once they have given the other up
   crew_->start("words", {"", ""}, {{{}, {}}, {{}, {}}});
+  EXPECT_THAT(pids(),
+              testing::Each(testing::AllOf(testing::Ne(before[0]), testing::Ne(before[1]))));
   expect_work();
   crew_->stop();
   for (Process& keeper : workers_) EXPECT_EQ(keeper.wait(after(5s)), "exit code 0");
+}
+
+TEST_F(Spares, OfAKeeperEndItAsTheyEndThemselves) {
+  begin();
+  Process spare = start_worker({"--keep"});
+  EXPECT_FALSE(crew_->next(after(500ms)));
+  Process surplus = start_worker({"--keep"});
+  for (const auto end = after(5s); !surplus.ended() && Clock::now() < end;)
+    EXPECT_FALSE(crew_->next(after(200ms)));
+  EXPECT_EQ(surplus.exit_code(), exit_code(ErrorCode::kUnavailable));
+  EXPECT_FALSE(spare.ended());
+}
+
+TEST_F(Spares, OfAKeeperThatIgnoresItsChildrenAreNotStartedForEver) {
+  Process keeper = Process::spawn({"/bin/sh", "-c", "trap '' CHLD; exec \"$0\" \"$@\"",
+                                   KERF_TEST_WORKER, "--connect", options_.listen, "--keep"});
+  options_.workers = 1;
+  crew_ = Crew::assemble(options_);
+  crew_->start("words", {""}, {{{}}});
+  crew_->stop();
+  EXPECT_EQ(keeper.wait(after(5s)), "exit code 0");
+}
+
+TEST_F(Spares, TakeWhatPlaceThereIsWhereWishesDoNotBind) {
+  options_.wishes_bind = false;
+  for (const char* index : {"2", "1"}) workers_.push_back(start_worker({"--index", index}));
+  crew_ = Crew::assemble(options_);
+  EXPECT_EQ(pids(), (std::vector<int>{workers_[0].pid(), workers_[1].pid()}));
 }
 
 }  // namespace

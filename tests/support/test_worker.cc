@@ -248,9 +248,9 @@ int run_test_worker(int argc, char** argv) {
       std::any_of(argv + 1, argv + argc, [](std::string_view word) { return word == "--keep"; });
   if (keeps && options.keeper == 0) return runtime::keep_worker(argc, argv);
   if (keeps) runtime::end_with(options.keeper);
-  options.give_up = [](const Error& error, bool known) {
+  options.give_up = [keeper = options.keeper](const Error& error, bool known) {
     if (!known) std::fprintf(stderr, "worker: %s\n", error.what());
-    ::_exit(exit_code(error.code()));
+    ::_exit(runtime::end_of_worker(error, keeper));
   };
   options.again = [=] { runtime::begin_process_again(argc, argv); };
   runtime::set_process_title(argc, argv, "kerf worker");
@@ -260,8 +260,7 @@ int run_test_worker(int argc, char** argv) {
     return told ? exit_code(told->code()) : 0;
   } catch (const Error& error) {
     std::fprintf(stderr, "worker: %s\n", error.what());
-    return options.keeper != 0 && error.code() == ErrorCode::kLost ? runtime::kBeginAgain
-                                                                   : exit_code(error.code());
+    return runtime::end_of_worker(error, options.keeper);
   }
 }
 
