@@ -114,7 +114,14 @@ void WorkerTasks::end_commit() {
   const auto has_room = [](const PlacedPart& placed) { return placed.part != kNoRoom; };
   commits_ = std::all_of(commit.parts.begin(), commit.parts.end(), has_room);
   for (TaskLog& log : logs_) log.pass_barrier(!commits_);
-  if (!commits_) return empty(commit.parts);
+  if (!commits_) {
+    if (options_.tell)
+      options_.tell(kerf::format(
+          "there is no memory to keep what workers hold: behind a loss all begin again before "
+          "round {}, unless there is a checkpoint since",
+          stood_));
+    return empty(commit.parts);
+  }
   stood_ = commit.round;
   later_ = 1;
   restore_.clear();

@@ -35,6 +35,8 @@ struct RestartOptions {
   // Told of a loss, and before which round all begin again, before they do.
   std::function<void(const Error& loss, int64_t round)> lost = {};
   runtime::Crew::Waiting waiting = {};  // for workers that connect
+  // Told that there is no room for what workers hold. May be empty.
+  std::function<void(const std::string&)> tell = {};
 };
 
 class WorkerTasks {

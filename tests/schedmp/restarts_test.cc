@@ -26,9 +26,10 @@ using testing::Each;
 using testing::HasSubstr;
 
 const ProgramFactories kPrograms{
-    {"ring", worker_half<RingWorker>},     {"frail", worker_half<FrailWorker>},
-    {"fickle", worker_half<FickleWorker>}, {"failing", worker_half<FailingWorker>},
-    {"full", worker_half<FullWorker>},     {"sharing", worker_half<SharingWorker>}};
+    {"ring", worker_half<RingWorker>},      {"frail", worker_half<FrailWorker>},
+    {"fickle", worker_half<FickleWorker>},  {"failing", worker_half<FailingWorker>},
+    {"full", worker_half<FullWorker>},      {"cramped", worker_half<CrampedWorker>},
+    {"sharing", worker_half<SharingWorker>}};
 
 std::unique_ptr<runtime::Crew> crew_of(int workers, TransportKind transport) {
   return crew_of_this_program(kPrograms, workers, transport);
@@ -205,6 +206,24 @@ TEST(Restarts, WhereKeepingKillsItIsTriedLessAndLess) {
   // By and by they come later.
   EXPECT_THAT(begun_before, AllOf(testing::SizeIs(testing::Le(3)), Each(0)));
   EXPECT_FALSE(begun_before.empty());
+}
+
+TEST(Restarts, WhereNothingCanBeKeptThatIsToldAndAllIsDoneAgain) {
+  const RingOptions options{.workers = 2};
+  const auto crew = crew_of(options.workers, TransportKind::kShm);
+  Named program("cramped", options, [&](int64_t round) {
+    std::this_thread::sleep_for(2ms);
+    if (round == options.rounds - 1) kill_worker(*crew, 0);
+  });
+  std::vector<int64_t> begun_before;
+  std::vector<std::string> told;
+  LoopOptions how = restarting(&begun_before);
+  how.restarts.tell = [&](const std::string& what) { told.push_back(what); };
+  run(program, *crew, how);
+  crew->stop();
+  EXPECT_EQ(program.place(), undisturbed(options));
+  EXPECT_THAT(told, testing::ElementsAre(HasSubstr("no memory to keep what workers hold")));
+  EXPECT_THAT(begun_before, testing::ElementsAre(0));
 }
 
 int64_t descriptors() {

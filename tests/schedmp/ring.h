@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -196,6 +197,17 @@ class FullWorker : public RingWorker {
   std::string snapshot() override {
     ::kill(::getpid(), SIGKILL);
     return {};
+  }
+};
+
+// May write no file, as where there is no memory for one.
+class CrampedWorker : public RingWorker {
+ public:
+  std::string snapshot() override {
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit nothing{0, RLIM_INFINITY};
+    ::setrlimit(RLIMIT_FSIZE, &nothing);
+    return RingWorker::snapshot();
   }
 };
 
