@@ -76,7 +76,10 @@ void Roster::handle_message(Member& member, const ControlServer::Incoming& incom
     case ControlType::kStore:
       if (!uses_store(member) || (member.state != State::kStarted && member.state != State::kReady))
         throw Error(ErrorCode::kProtocol, "it asked for files of the run that it may not use");
-      return store_->take(member.info.worker, message.payload);
+      store_->take(member.info.worker, message.payload);
+      // Its reports are behind all that it sent ahead, which a slow network takes long for.
+      member.progressed = member.heard;
+      return;
     case ControlType::kBye:
       return take_farewell(member, message.payload);
     case ControlType::kFailed: {
