@@ -12,6 +12,7 @@
 #include "runtime/crew.h"
 #include "runtime/file.h"
 #include "runtime/messages.h"
+#include "runtime/open_file.h"
 #include "runtime/process.h"
 #include "runtime/store_messages.h"
 #include "runtime/wire.h"
@@ -131,26 +132,38 @@ TEST_F(StoreCrew, AWorkerMayNotHaveWhatIsKeptForAnother) {
               AllOf(HasSubstr("worker 1"), HasSubstr("kept for another worker")));
 }
 
-// A pipe that nobody reads holds up whoever opens it to write: here the store's thread.
-TEST_F(StoreCrew, ADiskThatTakesItsTimeDelaysNobodyElse) {
-  const std::string pipe = in_folder("pipe");
-  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  crew_->send(1, {"store " + pipe + " text"});
-  ASSERT_TRUE(wait_for_report(*crew_, 1, "the scheduler to open " + pipe));
+// A pipe that nobody reads holds up whoever opens it to write: here the store's thread. At the end
+// somebody reads it, so that a crew whose test failed half way ends.
+class HeldUpStoreCrew : public StoreCrew {
+ protected:
+  HeldUpStoreCrew() { EXPECT_EQ(::mkfifo(pipe_.c_str(), 0600), 0); }
+  ~HeldUpStoreCrew() override {
+    const OpenFile reader = read_pipe();
+    crew_.reset();
+  }
+  OpenFile read_pipe() const {
+    return OpenFile(::open(pipe_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  }
+
+  const std::string pipe_ = in_folder("pipe");
+};
+
+TEST_F(HeldUpStoreCrew, ADiskThatTakesItsTimeDelaysNobodyElse) {
+  crew_->send(1, {"store " + pipe_ + " text"});
+  ASSERT_TRUE(wait_for_report(*crew_, 1, "the scheduler to open " + pipe_));
   const auto until = after(kSilence + 1s);
   while (Clock::now() < until) {
     EXPECT_EQ(answer_to(0, "echo here"), "here");
     std::this_thread::sleep_for(50ms);
   }
   std::string text(4, '\0');
-  const int reader = ::open(pipe.c_str(), O_RDONLY | O_CLOEXEC);
-  ASSERT_GE(reader, 0);
+  const OpenFile reader = read_pipe();
+  ASSERT_GE(reader.number(), 0);
   const auto batch = crew_->next(after(10s));
   ASSERT_TRUE(batch);
   EXPECT_EQ(batch->results.at(0), "stored");
-  EXPECT_EQ(::read(reader, text.data(), text.size()), 4);
+  EXPECT_EQ(::read(reader.number(), text.data(), text.size()), 4);
   EXPECT_EQ(text, "text");
-  ::close(reader);
   crew_->stop();
 }
 

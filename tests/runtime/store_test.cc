@@ -33,8 +33,9 @@ constexpr int kWorkers = 8;
 class Wire {
  public:
   explicit Wire(const StoreRules& rules)
-      : thread_(rules, kWorkers, [this] { hand_over(); }),
-        remote_([this](ControlMessage message) { send(message); }, thread_.window(), activity_) {}
+      : remote_([this](ControlMessage message) { send(message); }, store_window(kWorkers),
+                activity_),
+        thread_(rules, kWorkers, [this] { hand_over(); }) {}
 
   RemoteStore& store() { return remote_; }
   int64_t window() const { return thread_.window(); }
@@ -76,8 +77,8 @@ class Wire {
   int64_t unanswered_ = 0;
   int64_t most_ = 0;
   std::optional<Error> breach_;
-  StoreThread thread_;
   RemoteStore remote_;
+  StoreThread thread_;  // uses the others
 };
 
 std::string some_bytes(size_t count) {
@@ -384,16 +385,18 @@ TEST_F(RemoteStores, WhoWaitsWhenTheRunEndsIsInterrupted) {
 }
 
 TEST_F(RemoteStores, WhoLeavesLeavesNothingUnfinished) {
-  std::promise<void> answered;
+  std::promise<void> two;
+  std::promise<void> three;
   {
     StoreThread thread(rules_, kWorkers, [&, told = 0]() mutable {
-      if (++told == 2) answered.set_value();
+      if (++told == 2) two.set_value();
+      if (told == 3) three.set_value();
     });
     for (const char* name : {"one", "two"})
       thread.take(0, encode(StoreRequest{.word = StoreWord::kCreate,
                                          .file = name[0] == 'o' ? 0 : 1,
                                          .path = (folder_ / name).string()}));
-    ASSERT_EQ(answered.get_future().wait_for(10s), std::future_status::ready);
+    ASSERT_EQ(two.get_future().wait_for(10s), std::future_status::ready);
     EXPECT_EQ(count_files(), 2u);
     thread.forget(0);
     for (const auto end = after(10s); count_files() > 0 && Clock::now() < end;)
@@ -401,6 +404,8 @@ TEST_F(RemoteStores, WhoLeavesLeavesNothingUnfinished) {
     EXPECT_EQ(count_files(), 0u);
     thread.take(
         1, encode(StoreRequest{.word = StoreWord::kCreate, .path = (folder_ / "three").string()}));
+    ASSERT_EQ(three.get_future().wait_for(10s), std::future_status::ready);
+    EXPECT_EQ(count_files(), 1u);
   }
   EXPECT_EQ(count_files(), 0u) << "the epoch ended";
 }
