@@ -36,10 +36,14 @@ void StoreRules::keep(int worker, const std::string& path) {
 // Links are followed as they are now. Workers can make none, and whoever else may make some in a
 // folder of the run may do there what he likes.
 bool StoreRules::check(int worker, const std::string& path, StoreAccess access) const {
-  const std::lock_guard lock(mutex_);
-  if (const auto kept = kept_.find(path); kept != kept_.end()) {
-    if (kept->second != worker) refuse_path(path, "which is kept for another worker");
-    return true;
+  std::vector<Folder> folders;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto kept = kept_.find(path); kept != kept_.end()) {
+      if (kept->second != worker) refuse_path(path, "which is kept for another worker");
+      return true;
+    }
+    folders = folders_;  // a disk may take long, and whoever allows more is not to wait for it
   }
   const fs::path whole = fs::absolute(path);
   const fs::path name = whole.filename();
@@ -54,7 +58,7 @@ bool StoreRules::check(int worker, const std::string& path, StoreAccess access) 
     const fs::path canonical = fs::weakly_canonical(folder.path, refused);
     return !refused && folder.access >= access && lies_in(parent, canonical);
   };
-  if (std::ranges::none_of(folders_, allows))
+  if (std::ranges::none_of(folders, allows))
     refuse_path(path,
                 "which lies in no folder that this run lets its workers use so; a program names "
                 "others by SchedulerHalf::folders()");
