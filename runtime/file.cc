@@ -35,10 +35,11 @@ fs::path temporary_beside(const fs::path& path) {
   return path.parent_path() / format("{}{:08x}{:08x}{}", kTemporary, random(), random(), kEnding);
 }
 
-// Nobody writes it any more. Who has just made it may not have locked it yet.
+// Nobody writes it any more. Who has just made it may not have locked it yet. Opened to write,
+// without which NFS, whose servers know locks of ranges, gives no lock for one alone.
 bool is_abandoned(const fs::path& path) {
   constexpr time_t kSettled = 10;  // seconds
-  const OpenFile file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+  const OpenFile file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
   struct stat status {};
   return file.number() >= 0 && ::fstat(file.number(), &status) == 0 && S_ISREG(status.st_mode) &&
          std::time(nullptr) - status.st_mtime >= kSettled &&

@@ -42,7 +42,8 @@ class AtomicFile {
 };
 
 // Removes the temporaries that killed processes left in the folder. Each is locked while it is
-// written, on whichever host; where the file system has no locks none is removed.
+// written, on whichever host; where the file system has no locks, or of what this process may not
+// write, none is removed.
 void remove_abandoned_files(const std::filesystem::path& folder);
 
 // All of it at once: AtomicFile, write, commit.
