@@ -138,6 +138,9 @@ class SafetensorsWriter {
   SafetensorsWriter(const std::filesystem::path& path, const std::vector<NamedSpec>& tensors,
                     const std::map<std::string, std::string>& metadata = {})
       : SafetensorsWriter(runtime::LocalStore().create(path), tensors, metadata) {}
+  // Its stream writes into it.
+  SafetensorsWriter(const SafetensorsWriter&) = delete;
+  SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
 
   void write(std::string_view bytes) { stream_.write(bytes); }
   SafetensorsStream& stream() { return stream_; }

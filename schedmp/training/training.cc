@@ -77,14 +77,14 @@ LaneTable Training::lanes(int workers) const {
                            half.options.replicas.count);
 }
 
-// Enough that no worker waits for the scheduler, nor, of the batches of an evaluation, for a batch;
-// and no replica for another that it need not wait for.
 std::vector<std::filesystem::path> Training::folders() const {
   std::vector<std::filesystem::path> all{state_->options.shards, state_->options.results};
   std::erase(all, std::filesystem::path());
   return all;
 }
 
+// Enough that no worker waits for the scheduler, nor, of the batches of an evaluation, for a batch;
+// and no replica for another that it need not wait for.
 int Training::depth() const {
   const ReplicaOptions& replicas = state_->options.replicas;
   const int ahead = std::max(4, state_->plan.workers_bound() + 1);
