@@ -1,27 +1,14 @@
 #include "runtime/store_desk.h"
 
-#include <unistd.h>
-
-#include <fstream>
-#include <limits>
 #include <span>
 #include <utility>
+
+#include "runtime/free_memory.h"
 
 namespace kerf::runtime {
 namespace {
 
 [[noreturn]] void refuse_request(const std::string& why) { throw Error(ErrorCode::kProtocol, why); }
-
-// Of this host; very much where nobody tells.
-int64_t free_memory() {
-  std::ifstream told("/proc/meminfo");
-  for (std::string name; told >> name;) {
-    int64_t count = 0;
-    if (name == "MemAvailable:" && told >> count) return count * 1024;
-    told.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
-  }
-  return std::numeric_limits<int64_t>::max();
-}
 
 bool opens_file(StoreWord word) {
   return word == StoreWord::kOpen || word == StoreWord::kCreate || word == StoreWord::kExtend;
@@ -48,9 +35,7 @@ void expect_shape(const StoreRequest& request) {
 
 }  // namespace
 
-int64_t memory_to_leave() {
-  return int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE) / 16;
-}
+int64_t memory_to_leave() { return host_memory().all / 16; }
 
 StoreAnswer StoreDesk::answer(const StoreRequest& request) {
   expect_shape(request);
@@ -147,7 +132,7 @@ void StoreDesk::expect_room(File& file, size_t bytes) const {
     return;
   }
   file.unseen = kLookEvery;
-  if (free_memory() < leaves_)
+  if (host_memory().free < leaves_)
     throw Error(ErrorCode::kUnavailable,
                 "the memory of the scheduler's host has no room for what its workers keep");
 }

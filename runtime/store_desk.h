@@ -16,7 +16,7 @@
 
 namespace kerf::runtime {
 
-// A sixteenth of the host's memory.
+// A sixteenth of the host's memory, or of what cgroups let this process have of it.
 int64_t memory_to_leave();
 
 class StoreDesk {
