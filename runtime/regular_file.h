@@ -54,8 +54,7 @@ class RegularFile {
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) throw Error(code, format("byte {}: {}", first, std::strerror(errno)), origin_);
       if (got == 0)
-        throw Error(code,
-                    format("it ends after {} bytes; it had {} when it was opened", first, bytes()),
+        throw Error(code, format("it has no byte {}; it had {} when it was opened", first, bytes()),
                     origin_);
       to = to.subspan(static_cast<size_t>(got));
       first += static_cast<uint64_t>(got);

@@ -11,7 +11,7 @@ namespace {
 
 using Answers = RemoteStore::Answers;
 
-constexpr uint64_t kReadAhead = uint64_t{1} << 20;  // of who reads on where it stopped
+constexpr uint64_t kReadAhead = uint64_t{1} << 20;  // at most, of who reads on where it stopped
 
 std::optional<Error> failure_in(const Answers& answers) {
   if (!answers.answer || answers.answer->code < 0) return {};
@@ -53,17 +53,22 @@ class RemoteReadable final : public ReadableFile {
   void read(uint64_t first, std::span<std::byte> to, ErrorCode code) override {
     if (first > bytes_ || to.size() > bytes_ - first)
       throw Error(code,
-                  format("it ends after {} bytes; it had {} when it was opened", bytes_, bytes_),
+                  format("it has no byte {}; it had {} when it was opened", std::max(first, bytes_),
+                         bytes_),
                   origin_);
-    const bool goes_on = first == next_;
-    if (!goes_on) {
+    if (first != next_) {
       pieces_.clear();
       asked_ = first;
+      run_ = 0;
     }
+    // As much as was read on so far, and anew when half of it is used up: small reads are few
+    // requests.
+    const uint64_t ahead = std::min(run_, kReadAhead);
     next_ = first + to.size();
-    const uint64_t until = goes_on ? std::min(bytes_, next_ + kReadAhead) : next_;
+    run_ += to.size();
+    const uint64_t until = asked_ < *next_ + ahead / 2 ? std::min(bytes_, *next_ + ahead) : asked_;
     while (!to.empty()) {
-      ask(until, goes_on ? bytes_ : next_);
+      ask(until);
       const Piece& piece = pieces_.front();
       const std::string& bytes = bytes_of(piece, code);
       const size_t begin = first - piece.place;
@@ -82,11 +87,10 @@ class RemoteReadable final : public ReadableFile {
     std::shared_ptr<Answers> answers = std::make_shared<Answers>();
   };
 
-  // Of what lies before `until`, whole pieces up to `end`: one at least that is not there, more as
-  // there is room.
-  void ask(uint64_t until, uint64_t end) {
+  // For what lies before `until`: one piece at least where none is there, more as there is room.
+  void ask(uint64_t until) {
     while (asked_ < until) {
-      const auto count = static_cast<uint32_t>(std::min<uint64_t>(kStorePiece, end - asked_));
+      const auto count = static_cast<uint32_t>(std::min<uint64_t>(kStorePiece, until - asked_));
       StoreRequest request{
           .word = StoreWord::kRead, .file = number_, .place = asked_, .count = count};
       if (!pieces_.empty() && !store_.has_room(cost_of(request))) return;
@@ -99,7 +103,7 @@ class RemoteReadable final : public ReadableFile {
   const std::string& bytes_of(const Piece& piece, ErrorCode code) {
     store_.wait(*piece.answers, what_);
     if (const auto failure = failure_in(*piece.answers)) {
-      next_ = bytes_ + 1;  // nothing goes on from here
+      next_.reset();  // nothing goes on from here
       throw Error(code, failure->message(), failure->where());
     }
     const std::string& bytes = piece.answers->answer->bytes;
@@ -114,9 +118,10 @@ class RemoteReadable final : public ReadableFile {
   const std::string origin_;
   const std::string what_;
   const uint64_t bytes_;
-  std::deque<Piece> pieces_;  // from the next place on, without a gap
-  uint64_t asked_ = 0;        // the place behind them
-  uint64_t next_ = 0;         // the place behind the last that was read
+  std::deque<Piece> pieces_;      // from the next place on, without a gap
+  uint64_t asked_ = 0;            // the place behind them
+  std::optional<uint64_t> next_;  // the place behind the last that was read
+  uint64_t run_ = 0;              // bytes before it that were read on without a gap
 };
 
 class RemoteWritable final : public WritableFile {

@@ -18,6 +18,7 @@ void tell_failure(StoreAnswer& answer, const Error& error) {
   answer.code = static_cast<int32_t>(error.code());
   answer.message = error.message();
   answer.where = error.where();
+  answer.bytes.clear();
 }
 
 // What does not belong to a word is empty, so that what is said once can be said in one way only.

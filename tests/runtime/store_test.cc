@@ -8,6 +8,7 @@
 
 #include <future>
 #include <mutex>
+#include <numeric>
 #include <random>
 #include <thread>
 
@@ -48,14 +49,21 @@ class Wire {
     const std::lock_guard lock(mutex_);
     return breach_;
   }
+  // Bytes, of each request to read.
+  std::vector<uint32_t> asked_to_read() {
+    const std::lock_guard lock(mutex_);
+    return asked_to_read_;
+  }
 
  private:
   void send(const ControlMessage& message) {
     EXPECT_EQ(message.type, ControlType::kStore);
     EXPECT_LE(message.payload.size(), kMaxControlMessage);
     const std::lock_guard lock(mutex_);
-    unanswered_ += cost_of(decode<StoreRequest>(message.payload));
+    const auto request = decode<StoreRequest>(message.payload);
+    unanswered_ += cost_of(request);
     most_ = std::max(most_, unanswered_);
+    if (request.word == StoreWord::kRead) asked_to_read_.push_back(request.count);
     thread_.take(0, message.payload);
   }
 
@@ -76,6 +84,7 @@ class Wire {
   std::mutex mutex_;
   int64_t unanswered_ = 0;
   int64_t most_ = 0;
+  std::vector<uint32_t> asked_to_read_;
   std::optional<Error> breach_;
   RemoteStore remote_;
   StoreThread thread_;  // uses the others
@@ -201,7 +210,8 @@ TEST_P(StoreConformance, ReadingPastTheEndIsAnErrorOfTheCallersKind) {
     ASSERT_TRUE(error);
     EXPECT_EQ(error->code(), ErrorCode::kUnavailable);
     EXPECT_EQ(error->where(), (folder_ / "file").string());
-    EXPECT_THAT(error->message(), HasSubstr("it had 5 when it was opened"));
+    EXPECT_EQ(error->message(),
+              kerf::format("it has no byte {}; it had 5 when it was opened", std::max(first, 5)));
   }
   EXPECT_EQ(read(*file, 3, 2), "45");
   fs::resize_file(folder_ / "file", 4);
@@ -370,6 +380,24 @@ TEST_F(RemoteStores, HoldNoMoreThanTheirWindow) {
   for (const int workers : {1, 4, 128}) EXPECT_LE(store_window(workers) * workers, kStoreWindows);
 }
 
+TEST_F(RemoteStores, ReadAheadNoMoreThanWasReadOn) {
+  constexpr size_t kStep = 1000;
+  write_file_atomic(folder_ / "file", some_bytes(12 * kStorePiece));
+  Wire wire(rules_);
+  const auto file = wire.store().open(folder_ / "file");
+  for (const uint64_t place : {uint64_t{0}, uint64_t{5000}, uint64_t{10}}) read(*file, place, 8);
+  EXPECT_EQ(wire.asked_to_read(), (std::vector<uint32_t>{8, 8, 8})) << "nothing was read on";
+  const uint64_t begun = 5000;
+  for (uint64_t at = begun; at + kStep < file->bytes(); at += kStep) {
+    read(*file, at, kStep);
+    const std::vector<uint32_t> asked = wire.asked_to_read();
+    const uint64_t bytes = std::accumulate(asked.begin() + 3, asked.end(), uint64_t{0});
+    ASSERT_LE(bytes, 2 * (at + kStep - begun));
+    ASSERT_LE(bytes, at + kStep - begun + (size_t{1} << 20));
+  }
+  EXPECT_LT(wire.asked_to_read().size(), 60u) << "a request for each small read";
+}
+
 TEST_F(RemoteStores, WhoWaitsWhenTheRunEndsIsInterrupted) {
   Activity activity;
   RemoteStore store([](const ControlMessage&) {}, store_window(1), activity);
@@ -460,6 +488,14 @@ TEST_F(HostileRequests, BeyondTheEndOfAFileAreFailures) {
     EXPECT_EQ(answer.code, static_cast<int32_t>(ErrorCode::kUsage)) << place;
     EXPECT_EQ(answer.bytes, "");
   }
+}
+
+TEST_F(HostileRequests, OfAFileThatBecameShorterAreFailuresWithoutBytes) {
+  fs::resize_file(folder_ / "read", 2);
+  const StoreAnswer answer =
+      desk_.answer({.word = StoreWord::kRead, .file = 0, .place = 1, .count = 4});
+  EXPECT_EQ(answer.code, static_cast<int32_t>(ErrorCode::kUsage));
+  EXPECT_EQ(answer.bytes, "");
 }
 
 TEST_F(HostileRequests, BehindACommitAreRefused) {
