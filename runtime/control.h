@@ -3,9 +3,10 @@
 // Delivery is exactly once and in order per worker and direction: every message is numbered,
 // acknowledged, sent again after a reconnection, and dropped if it came before. Garbage, oversized
 // messages, other versions and strangers are dropped and counted. Implementations: zmq/ (ROUTER and
-// DEALER) and inproc/ (queues). Tensors never travel here. A message is at most 1 MiB; only kStart,
-// which carries a job (a plan's text) once, may be larger, crosses in pieces, and is whole again at
-// the worker. The server drops what is larger than 1 MiB, whatever its type.
+// DEALER) and inproc/ (queues). What workers send each other never travels here; the files of a run
+// do, where a worker is of another host, in pieces of 256 KiB. A message is at most 1 MiB; only
+// kStart, which carries a job (a plan's text) once, may be larger, crosses in pieces, and is whole
+// again at the worker. The server drops what is larger than 1 MiB, whatever its type.
 //
 //   worker                              scheduler
 //   kRegister: who I am       ───────>
