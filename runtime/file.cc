@@ -132,12 +132,7 @@ void AtomicFile::check(bool fine, const char* step) const {
 
 void AtomicFile::write(std::string_view bytes) {
   KERF_CHECK(file_ >= 0, "{} is committed", path_.string());
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(file_, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    check(count >= 0, "written");
-    bytes.remove_prefix(static_cast<size_t>(count));
-  }
+  check(write_whole(file_, bytes), "written");
 }
 
 void AtomicFile::settle() {

@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <cerrno>
+#include <string_view>
 #include <utility>
 
 namespace kerf::runtime {
@@ -26,5 +28,16 @@ class OpenFile {
  private:
   int number_;
 };
+
+// All of it, in as many calls as that takes. False, with errno, where the system refuses.
+inline bool write_whole(int file, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(file, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return false;
+    bytes.remove_prefix(static_cast<size_t>(count));
+  }
+  return true;
+}
 
 }  // namespace kerf::runtime

@@ -1,8 +1,16 @@
 #include "runtime/store.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "runtime/file.h"
+#include "runtime/format.h"
+#include "runtime/open_file.h"
 #include "runtime/regular_file.h"
 
 namespace kerf::runtime {
@@ -49,12 +57,7 @@ class OwnGrowing final : public WritableFile {
   }
 
   void write(std::string_view bytes) override {
-    while (!bytes.empty()) {
-      const ssize_t count = ::write(file_.number(), bytes.data(), bytes.size());
-      if (count < 0 && errno == EINTR) continue;
-      check(count >= 0, "written");
-      bytes.remove_prefix(static_cast<size_t>(count));
-    }
+    check(write_whole(file_.number(), bytes), "written");
   }
   void flush() override {}
   void settle() override { check(::fdatasync(file_.number()) == 0, "written to disk"); }
