@@ -105,6 +105,12 @@ void SafetensorsReader::read_entry(const std::string& name, const Json& entry) {
   tensors_.push_back({name, spec});
 }
 
+void SafetensorsReader::open_again(std::unique_ptr<runtime::ReadableFile> file) {
+  if (file->bytes() != data_begin_ + data_bytes_)
+    refuse("it became another file while it was in use: write what is new elsewhere");
+  file_ = std::move(file);
+}
+
 std::string SafetensorsReader::read_header() {
   uint64_t length = 0;
   if (data_bytes_ < sizeof length) refuse("too short to be a safetensors file");
@@ -156,6 +162,7 @@ void SafetensorsReader::check_cover() const {
 }
 
 void SafetensorsReader::take(size_t begin, std::span<char> to) const {
+  KERF_CHECK(file_ != nullptr, "{} is closed", origin_);
   file_->read(begin, std::as_writable_bytes(to), ErrorCode::kUsage);
 }
 

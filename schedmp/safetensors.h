@@ -62,6 +62,10 @@ class SafetensorsReader {
   // Tensors that cannot be read, by name, and why: "dtype F8_E4M3 is not one of ...".
   const std::map<std::string, std::string>& unreadable() const { return unreadable_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  // Nothing is read between these two: who has many readers keeps few files open. Throws
+  // Error{kUsage} naming the file where what was opened is not as long as it was.
+  void close() { file_.reset(); }
+  void open_again(std::unique_ptr<runtime::ReadableFile> file);
   // Its bytes. Throws Error{kUsage} naming the file if there is none of this name or it does not
   // read as `spec`.
   std::string read(const std::string& name, const ops::ValueSpec& spec);

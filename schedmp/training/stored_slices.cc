@@ -74,6 +74,7 @@ StoredSlices::StoredSlices(runtime::Store& store, const std::vector<PlacedPart>&
   for (const PlacedPart& part : parts) {
     files_.push_back({part, std::make_unique<SafetensorsReader>(store_.open(part.file))});
     list(files_.size() - 1);
+    files_.back().reader->close();
   }
 }
 
@@ -125,9 +126,16 @@ StoredSlices::Entry StoredSlices::entry_of(const Json& json, const std::string& 
 bool StoredSlices::has(const std::string& kind) const { return entries_.contains(kind); }
 
 SafetensorsReader& StoredSlices::checked(size_t file) {
-  if (!std::exchange(files_[file].checked, true)) check_part(store_, files_[file].placed, alive_);
+  File& wanted = files_[file];
+  if (open_ != file) {
+    if (open_) files_[*open_].reader->close();
+    open_.reset();
+    if (!std::exchange(wanted.checked, true)) check_part(store_, wanted.placed, alive_);
+    wanted.reader->open_again(store_.open(wanted.placed.file));
+    open_ = file;
+  }
   if (alive_) alive_();
-  return *files_[file].reader;
+  return *wanted.reader;
 }
 
 std::string StoredSlices::read(const std::string& kind, const std::string& tensor,

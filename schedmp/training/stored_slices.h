@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,8 +38,9 @@ void write_slices(const std::vector<StoredSlice>& slices, PartWriter& to);
 
 class StoredSlices {
  public:
-  // Reads what is in the files. Throws Error{kUsage} that names the file, as all do. What is read
-  // of a file is checked before: all of it against its sum, once. `store` outlives this.
+  // Reads what is in the files, of which one is open at a time: each of N workers reads those of N.
+  // Throws Error{kUsage} that names the file, as all do. What is read of a file is checked before:
+  // all of it against its sum, once. `store` outlives this.
   StoredSlices(runtime::Store& store, const std::vector<PlacedPart>& parts, Alive alive = {});
 
   bool has(const std::string& kind) const;
@@ -66,6 +68,7 @@ class StoredSlices {
   runtime::Store& store_;
   const Alive alive_;
   std::vector<File> files_;
+  std::optional<size_t> open_;  // the one file that is
   std::map<std::string, std::map<std::string, std::vector<Entry>>> entries_;  // by kind, by tensor
 };
 

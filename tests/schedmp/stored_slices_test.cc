@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <random>
@@ -103,6 +104,72 @@ TEST_F(StoredSlicesTest, WhatIsWantedAndNotThereIsNamed) {
     slices.read(kWeights, "fc.weight", {kMatrix.dtype, ops::Shape({7, 6})}, ops::Box::whole(2),
                 {0, 1});
   }));
+}
+
+// The files of a folder; counts those that are open to read.
+class CountingStore final : public runtime::Store {
+ public:
+  std::unique_ptr<runtime::ReadableFile> open(const std::filesystem::path& path) override {
+    return std::make_unique<Counted>(*this, files_.open(path));
+  }
+  std::unique_ptr<runtime::ReadableFile> find(const std::filesystem::path& path) override {
+    return files_.find(path);
+  }
+  std::unique_ptr<runtime::WritableFile> create(const std::filesystem::path& path) override {
+    return files_.create(path);
+  }
+  std::unique_ptr<runtime::WritableFile> extend(const std::filesystem::path& path,
+                                                uint64_t kept) override {
+    return files_.extend(path, kept);
+  }
+  int most_open() const { return most_; }
+
+ private:
+  class Counted final : public runtime::ReadableFile {
+   public:
+    Counted(CountingStore& store, std::unique_ptr<runtime::ReadableFile> file)
+        : store_(store), file_(std::move(file)) {
+      store_.most_ = std::max(store_.most_, ++store_.open_);
+    }
+    ~Counted() override { --store_.open_; }
+    const std::string& origin() const override { return file_->origin(); }
+    uint64_t bytes() const override { return file_->bytes(); }
+    void read(uint64_t first, std::span<std::byte> to, ErrorCode code) override {
+      file_->read(first, to, code);
+    }
+
+   private:
+    CountingStore& store_;
+    std::unique_ptr<runtime::ReadableFile> file_;
+  };
+
+  runtime::LocalStore files_;
+  int open_ = 0;
+  int most_ = 0;
+};
+
+TEST_F(StoredSlicesTest, OneFileIsOpenAtATime) {
+  std::vector<PlacedPart> parts;
+  for (int row = 0; row < 7; ++row)
+    parts.push_back(
+        written("file" + std::to_string(row), {slice_of(box_of(std::to_string(row), "all"))}));
+  CountingStore store;
+  StoredSlices slices(store, parts);
+  for (const int64_t first : {0, 4, 0})
+    EXPECT_EQ(read(slices, ops::Box::whole(2), {first, 3}),
+              part_of_matrix(box_of(kerf::format("{}-{}", first, first + 2), "all")));
+  EXPECT_EQ(store.most_open(), 1);
+}
+
+TEST_F(StoredSlicesTest, AFileThatBecomesAnotherWhileOthersAreReadIsRefused) {
+  const PlacedPart one = written("one", {slice_of(box_of("0-3", "all"))});
+  StoredSlices slices(store_, {one, written("other", {slice_of(box_of("4-6", "all"))})});
+  read(slices, ops::Box::whole(2), {0, 7});
+  std::filesystem::resize_file(one.file, 20);
+  const auto error = tests::error_of([&] { read(slices, ops::Box::whole(2), {0, 1}); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kUsage);
+  EXPECT_EQ(error->where(), one.file);
 }
 
 // Only what is read: a worker does not go through the files of others.
