@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 namespace {
 
 // In which who was in the last epoch comes again: a process begins anew within some tenths.
-constexpr auto kReserved = 2s;
+constexpr auto kReserved = 3s;
 
 Origin origin_of(const Registration& registration) {
   return {registration.reach.host,
