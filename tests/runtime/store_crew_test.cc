@@ -174,26 +174,37 @@ class LyingStoreWorker : public testing::Test {
   // or not.
   static Error end_of_run_with(const std::string& host, bool ready,
                                const std::vector<std::string>& payloads) {
-    CrewOptions options;
-    options.transport = TransportKind::kTcp;
-    options.listen = "tcp://127.0.0.1:*";
-    options.identity = tests::test_identity();
-    options.assemble_timeout = 20s;
+    const auto lie = [=](ControlClient& client) {
+      for (const std::string& payload : payloads) client.send({ControlType::kStore, payload});
+    };
     std::jthread liar;
     std::unique_ptr<Crew> crew;
     const auto ended = tests::error_of([&] {
-      crew = Crew::assemble(options, [&](int here, const std::string& address) {
-        if (here == 0) liar = std::jthread([=] { speak(address, host, ready, payloads); });
-      });
-      crew->start("words", {""}, {{{}}});
-      crew->send(0, {"a task"});
+      crew = crew_of(liar, [=](const std::string& address) { speak(address, host, ready, lie); });
       throw end_of(*crew);
     });
     return *ended;
   }
 
+  // Of one worker, which has a task, and may write there.
+  static std::unique_ptr<Crew> crew_of(std::jthread& worker,
+                                       const std::function<void(const std::string&)>& speaks,
+                                       CrewOptions options = {}, const fs::path& allowed = {}) {
+    options.transport = TransportKind::kTcp;
+    options.listen = "tcp://127.0.0.1:*";
+    options.identity = tests::test_identity();
+    options.assemble_timeout = 20s;
+    auto crew = Crew::assemble(options, [&](int here, const std::string& address) {
+      if (here == 0) worker = std::jthread([=] { speaks(address); });
+    });
+    if (!allowed.empty()) crew->allow(allowed, StoreAccess::kWrite);
+    crew->start("words", {""}, {{{}}});
+    crew->send(0, {"a task"});
+    return crew;
+  }
+
   static void speak(const std::string& address, const std::string& host, bool ready,
-                    const std::vector<std::string>& payloads) {
+                    const std::function<void(ControlClient&)>& say) {
     const auto client = make_control_client(address);
     Registration registration{.identity = tests::test_identity(), .device = "cpu"};
     registration.reach.host = host;
@@ -202,16 +213,13 @@ class LyingStoreWorker : public testing::Test {
       client->send({ControlType::kReport, encode(Report{})});
       const auto message = client->receive(after(100ms));
       if (!message) continue;
-      const auto say = [&] {
-        for (const std::string& payload : payloads) client->send({ControlType::kStore, payload});
-      };
       if (message->type == ControlType::kWelcome) {
-        if (!ready) say();
+        if (!ready) say(*client);
         client->send({ControlType::kAddress,
                       encode(Addresses{"tcp://127.0.0.1:5555", "tcp://127.0.0.1:5556"})});
       }
       if (message->type == ControlType::kStart) client->send({ControlType::kReady, {}});
-      if (message->type == ControlType::kWork && ready) say();
+      if (message->type == ControlType::kWork && ready) say(*client);
       if (message->type == ControlType::kStop) break;
     }
     client->send({ControlType::kBye, encode(Farewell{})});
@@ -246,6 +254,31 @@ TEST_F(LyingStoreWorker, IsNamedWhateverItAsks) {
     EXPECT_EQ(error.code(), ErrorCode::kProtocol) << lie.told;
     EXPECT_THAT(error.message(), AllOf(HasSubstr("worker 0"), HasSubstr(lie.told)));
   }
+}
+
+// Its reports are behind what it writes, on a slow network for longer than it may stand still.
+TEST_F(LyingStoreWorker, ThatWritesIsOneThatGetsOn) {
+  CrewOptions options;
+  options.no_progress = 1'000ms;
+  const tests::TemporaryFolder folder;
+  const StoreRequest file{.word = StoreWord::kCreate, .path = (folder / "file").string()};
+  const auto write_slowly = [&](ControlClient& client) {
+    client.send({ControlType::kStore, encode(file)});
+    for (const auto until = after(3s); Clock::now() < until; std::this_thread::sleep_for(100ms)) {
+      client.send(
+          {ControlType::kStore, encode(StoreRequest{.word = StoreWord::kWrite, .bytes = "some"})});
+      static_cast<void>(client.receive(Clock::time_point{}));
+    }
+    client.send({ControlType::kResults, encode(std::vector<std::string>{"written"})});
+  };
+  std::jthread worker;
+  const auto crew = crew_of(
+      worker, [&](const std::string& address) { speak(address, "elsewhere", true, write_slowly); },
+      options, folder.path());
+  const auto batch = crew->next(after(20s));
+  ASSERT_TRUE(batch);
+  EXPECT_EQ(batch->results.at(0), "written");
+  crew->stop();
 }
 
 }  // namespace
