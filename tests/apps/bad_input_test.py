@@ -337,7 +337,7 @@ class Requests(KerfTest):
         for command, count in least.items():
             text = run(command, "--help").stdout
             flags = set(re.findall(r"^ +(--[a-z0-9-]+)", text, re.MULTILINE))
-            flags -= {"--balance", "--certify", "--external-data", "--fit-batch", "--front", "--help", "--json", "--nesterov", "--no-restart", "--no-shuffle", "--no-test", "--recompute",
+            flags -= {"--balance", "--certify", "--external-data", "--fit-batch", "--front", "--help", "--json", "--nesterov", "--no-restart", "--no-shuffle", "--no-test", "--recompute", "--shrink",
                       "--plan" if command == "report" else "", "--prune", "--short", "--verify", "--why"}
             self.assertGreaterEqual(len(flags), count, command)
             for flag in sorted(flags):
