@@ -41,7 +41,7 @@ TEST(Process, TellsHowItEnded) {
 TEST(Process, AnEndIsNoticedWhereSigchldIsIgnored) {
   const auto before = ::signal(SIGCHLD, SIG_IGN);
   auto child = shell("exec sleep 30");
-  child.kill(SIGTERM);
+  child.kill(SIGKILL);
   EXPECT_EQ(child.wait(after(5s)), "an end in an unknown way");
   { const auto killed = shell("exec sleep 30"); }  // nor does destruction wait for a status
   ::signal(SIGCHLD, before);
@@ -51,8 +51,10 @@ TEST(Process, TheDeadlineOfAWaitPasses) {
   auto child = shell("exec sleep 30");
   EXPECT_EQ(child.ended(), std::nullopt);
   EXPECT_EQ(child.wait(after(20ms)), std::nullopt);
-  child.kill(SIGTERM);
-  EXPECT_EQ(child.wait(after(5s)), "signal 15 (Terminated)");
+  child.kill(SIGTERM);  // of which its parent hears as well, and says what becomes of it
+  EXPECT_EQ(child.wait(after(20ms)), std::nullopt);
+  child.kill(SIGKILL);
+  EXPECT_EQ(child.wait(after(5s)), "signal 9 (Killed)");
 }
 
 TEST(Process, DestructionKillsAndReaps) {
