@@ -43,7 +43,7 @@ class Loop {
       start();
       snapshots_.restore_workers();
     } catch (const Error& error) {
-      recover(error);  // which starts others, and restores them
+      tasks_.recover(error);  // which starts others, and restores them
     }
     const auto begin = runtime::Clock::now();
     while (!done_ || !rounds_.empty()) {
@@ -62,13 +62,6 @@ class Loop {
   }
 
  private:
-  // Whoever asks for an end meanwhile waits for no checkpoint.
-  void recover(const Error& error) {
-    if (interrupt_) interrupt_->heed(false);
-    if (interrupt_ && interrupt_->asked()) interrupt_->raise();
-    tasks_.recover(error);
-  }
-
   // Does what may meet the loss of a worker; again, where it did.
   template <class Do>
   void with_workers(const Do& act) {
@@ -77,7 +70,7 @@ class Loop {
         act();
         done = true;
       } catch (const Error& error) {
-        recover(error);
+        tasks_.recover(error);
       }
     }
   }

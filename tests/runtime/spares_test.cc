@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <thread>
 
 #include "runtime/crew.h"
 #include "runtime/process.h"
@@ -189,6 +190,7 @@ TEST_F(Spares, OfAKeeperWaitForTheNextSchedulerBehindOneThatWasKilled) {
   for (int& pid : before)
     ASSERT_EQ(::read(told[0], &pid, sizeof pid), static_cast<ssize_t>(sizeof pid));
   ::close(told[0]);
+  std::this_thread::sleep_for(500ms);  // so that they know that they are welcome
   ::kill(scheduler, SIGKILL);
   ::waitpid(scheduler, nullptr, 0);
   crew_ = Crew::assemble(options_);  // once they have given the other up
