@@ -92,7 +92,7 @@ class HostsTest(KerfTest):
 
     def expect_end(self, scheduler, workers):
         """What it wrote to both outputs."""
-        stdout, stderr = scheduler.communicate(timeout=100 * SLOW)
+        stdout, stderr = scheduler.communicate(timeout=200 * SLOW)
         self.assertEqual(scheduler.returncode, 0, stderr)
         for worker in workers:
             _, errors = worker.communicate(timeout=10 * SLOW)
@@ -126,7 +126,7 @@ class Hosts(HostsTest):
 
     def lost_over(self, address, *more, lose):
         """A longer run with a worker at hosts 1 and 2, of which `lose` may end something once an epoch is over; what the run said."""
-        longer = ("mlp", "--sizes", "784-32-10", "--data", "synthetic:2048x784x10", "--workers", 2, "--epochs", 12, "--no-test")
+        longer = ("mlp", "--sizes", "784-32-10", "--data", "synthetic:2048x784x10", "--workers", 2, "--epochs", 60, "--no-test")
         own = self.train(*longer, out="own")
         scheduler = self.start_at(0, "train", *longer, *more, "--listen", address, "--keys", self.keys, "--json", "--out", self.folder / "far")
         keepers = [self.start_at(place, "worker", "--connect", address, "--keys", self.keys) for place in (1, 2)]
@@ -135,7 +135,7 @@ class Hosts(HostsTest):
             said.append(scheduler.stderr.readline())
             self.assertTrue(said[-1], "".join(said))
         lose(keepers)
-        stdout, stderr = scheduler.communicate(timeout=100 * SLOW)
+        stdout, stderr = scheduler.communicate(timeout=200 * SLOW)
         self.assertEqual(scheduler.returncode, 0, stderr)
         record = json.loads(stdout)
         self.assertEqual(record["losses"], own["losses"])
