@@ -207,7 +207,7 @@ void RemoteStore::close(int32_t file) {
   used_[static_cast<size_t>(file)] = false;
 }
 
-void RemoteStore::ask(StoreRequest request, const std::shared_ptr<Answers>& answers,
+void RemoteStore::ask(const StoreRequest& request, const std::shared_ptr<Answers>& answers,
                       const std::string& what) {
   const int64_t cost = cost_of(request);
   while (!has_room(cost)) take_answer(what);

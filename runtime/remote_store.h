@@ -48,7 +48,8 @@ class RemoteStore final : public Store {
     std::optional<StoreAnswer> answer = {};
   };
   // For its files. Waits while there is no room for it; then it is on its way.
-  void ask(StoreRequest request, const std::shared_ptr<Answers>& answers, const std::string& what);
+  void ask(const StoreRequest& request, const std::shared_ptr<Answers>& answers,
+           const std::string& what);
   bool has_room(int64_t cost) const { return asked_.empty() || unanswered_ + cost <= window_; }
   // Waits until none is missing. `what`: "write /a/b".
   void wait(const Answers& answers, const std::string& what);
