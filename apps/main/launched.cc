@@ -31,7 +31,7 @@ std::optional<std::string> variable_of_process(const std::string& name) {
 // what it has towards another of the hosts.
 std::string host_of(const Meeting& meeting) {
   if (meeting.alone) return runtime::kLoopbackHost;
-  const std::string host = runtime::number_of_host(meeting.hosts[0]);
+  std::string host = runtime::number_of_host(meeting.hosts[0]);
   if (meeting.hosts.size() == 1 || !runtime::is_loopback_host(host)) return host;
   return runtime::host_towards(format("tcp://{}:1", meeting.hosts[1]));
 }
