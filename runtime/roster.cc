@@ -160,11 +160,12 @@ void Roster::admit(int peer, const std::string& payload) {
   }
   for (Member& member : members_)
     if (has_died(member, registration) && !member.replaced_at) member.replaced_at = Clock::now();
-  if (Member* const place = place_for(registration)) return welcome(*place, peer, registration);
+  if (const auto place = place_for(registration)) return welcome(*place, peer, registration);
   spares_.add(peer, std::move(registration));
 }
 
-void Roster::welcome(Member& member, int peer, const Registration& registration) {
+void Roster::welcome(int worker, int peer, const Registration& registration) {
+  Member& member = members_[static_cast<size_t>(worker)];
   member.state = State::kJoined;
   member.peer = peer;
   member.info.pid = registration.pid;
@@ -214,25 +215,20 @@ bool Roster::has_died(const Member& member, const Registration& registration) co
 }
 
 bool Roster::is_reserved(int worker) const {
-  return Clock::now() < reserved_until_ &&
-         members_[static_cast<size_t>(worker)].state == State::kAbsent &&
+  return Clock::now() < reserved_until_ && is_absent(worker) &&
          std::any_of(returning_.begin(), returning_.end(),
                      [&](const Returning& returning) { return returning.worker == worker; });
 }
 
-Member* Roster::place_for(const Registration& registration) {
-  const auto absent = [&](int worker) -> Member* {
-    Member& member = members_[static_cast<size_t>(worker)];
-    return member.state == State::kAbsent ? &member : nullptr;
-  };
-  if (registration.wish >= 0) return absent(registration.wish);
+std::optional<int> Roster::place_for(const Registration& registration) const {
+  if (registration.wish >= 0)
+    return is_absent(registration.wish) ? std::optional<int>(registration.wish) : std::nullopt;
   for (const Returning& returning : returning_)
-    if (returning.origin == origin_of(registration) && absent(returning.worker) != nullptr)
-      return absent(returning.worker);
-  for (const Member& member : members_)
-    if (member.state == State::kAbsent && !is_reserved(member.info.worker))
-      return absent(member.info.worker);
-  return nullptr;
+    if (returning.origin == origin_of(registration) && is_absent(returning.worker))
+      return returning.worker;
+  for (int worker = 0; worker < static_cast<int>(members_.size()); ++worker)
+    if (is_absent(worker) && !is_reserved(worker)) return worker;
+  return std::nullopt;
 }
 
 void Roster::forgive(Clock::duration by) {
@@ -243,9 +239,9 @@ void Roster::forgive(Clock::duration by) {
 
 void Roster::look_at_spares() {
   spares_.place([&](int peer, const Registration& registration) {
-    Member* const place = place_for(registration);
-    if (place != nullptr) welcome(*place, peer, registration);
-    return place != nullptr;
+    const auto place = place_for(registration);
+    if (place) welcome(*place, peer, registration);
+    return place.has_value();
   });
   if (!is_full()) return;
   // Who took the place of one that is being lost has it soon.

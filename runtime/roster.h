@@ -73,12 +73,12 @@ class Roster {
   void admit(int peer, const std::string& payload);
   std::string objection(const Registration& registration) const;
   std::string no_place_for(const Registration& registration) const;
-  Member* place_for(const Registration& registration);
+  std::optional<int> place_for(const Registration& registration) const;
   bool is_reserved(int worker) const;
   bool has_died(const Member& member, const Registration& registration) const;
   bool is_absent(int worker) const;  // and there is such a place
   bool is_full() const;
-  void welcome(Member& member, int peer, const Registration& registration);
+  void welcome(int worker, int peer, const Registration& registration);
   void refuse(int peer, const std::string& why);
 
   const CrewOptions& options_;
