@@ -7,7 +7,7 @@
 //           aggregate         schedule
 //
 // What rounds have for a worker goes to it in one message; results come back in batches. The loop
-// blocks while it waits, never polls, and never sits between two workers.
+// sleeps while it waits, unless answers come at once, and never sits between two workers.
 #pragma once
 
 #include <cstdint>

@@ -13,6 +13,7 @@
 #include "runtime/host_address.h"
 #include "runtime/keys.h"
 #include "runtime/standstill.h"
+#include "runtime/zmq/brief_wait.h"
 #include "runtime/zmq/gate.h"
 #include "runtime/zmq/socket.h"
 
@@ -35,12 +36,22 @@ zmq::socket_t control_socket(zmq::context_t& context, zmq::socket_type type,
                       .linger = 500ms});
 }
 
-// Blocks until the socket or a descriptor is readable, a signal arrives or the deadline passes.
-void wait_for(zmq::socket_t& socket, const std::vector<int>& descriptors, Deadline deadline) {
+std::vector<zmq::pollitem_t> readable(zmq::socket_t& socket, const std::vector<int>& descriptors) {
   std::vector<zmq::pollitem_t> items;
   items.reserve(descriptors.size() + 1);
   items.push_back({socket.handle(), 0, ZMQ_POLLIN, 0});
   for (const int descriptor : descriptors) items.push_back({nullptr, descriptor, ZMQ_POLLIN, 0});
+  return items;
+}
+
+bool is_readable(zmq::socket_t& socket, const std::vector<int>& descriptors) {
+  auto items = readable(socket, descriptors);
+  return zmq_poll(items.data(), static_cast<int>(items.size()), 0) > 0;
+}
+
+// Blocks until the socket or a descriptor is readable, a signal arrives or the deadline passes.
+void wait_for(zmq::socket_t& socket, const std::vector<int>& descriptors, Deadline deadline) {
+  auto items = readable(socket, descriptors);
   zmq_poll(items.data(), static_cast<int>(items.size()), milliseconds_left(deadline));
 }
 
@@ -96,7 +107,7 @@ class ZmqControlServer final : public ControlServer {
       if (event_.taken()) return {};
       tick_if_due();
       if (Clock::now() >= deadline) return {};
-      if (!more) wait_for(router_, waited_, std::min(deadline, tick_at_));
+      if (!more) wait(std::min(deadline, tick_at_));
       if (watched_readable()) return {};
     }
   }
@@ -126,6 +137,13 @@ class ZmqControlServer final : public ControlServer {
     ControlLink link;
     bool broken = false;
   };
+
+  void wait(Deadline until) {
+    const auto come = [&] { return is_readable(router_, waited_); };
+    if (brief_.awake(come, until)) return;
+    wait_for(router_, waited_, until);
+    brief_.slept();
+  }
 
   bool watched_readable() const {
     if (waited_.size() == 1) return false;
@@ -226,6 +244,7 @@ class ZmqControlServer final : public ControlServer {
   std::optional<Gate> gate_;            // likewise; outlives what it guards
   zmq::socket_t router_;
   EventFd event_;
+  BriefWait brief_;
   std::vector<int> waited_;  // the event, then what is watched
   std::string address_;
   std::unordered_map<int, Peer> peers_;
