@@ -69,23 +69,35 @@ case $suite in
     ;;
 esac
 
-section "AddressSanitizer and UndefinedBehaviorSanitizer: build"
-./setup.sh --tests asan
-# Many tests wait more than they work: the next build takes what they leave, and nothing that they want.
-section "AddressSanitizer and UndefinedBehaviorSanitizer: tests, beside ThreadSanitizer's build"
-setsid nice -n 19 ./setup.sh --tests tsan >build/tsan-setup.log 2>&1 &
-building=$!
+# Builds the preset beside the tests of another one, which mostly wait: it takes what they leave, and nothing that they want.
+# As a group of processes, to be ended together, but not as a session, which Linux would give as much as that of the tests.
+begin_build() {
+  set -m
+  nice -n 19 ./setup.sh --tests "$1" >"build/$1-setup.log" 2>&1 &
+  building=$!
+  set +m
+}
+# What is left of it; whether both it and the tests, whose exit code is told, are well.
+end_build() {
+  local built=0
+  section "$1: what is left of the build"
+  renice -n 0 -g "$building" &>/dev/null || true
+  wait "$building" || built=$?
+  building=
+  cat "build/$1-setup.log"
+  (($2 == 0 && built == 0)) || exit 1
+}
 tested=0
-ctest --preset asan --progress || tested=$?
-section "ThreadSanitizer: what is left of the build of the suites of one process"
-renice -n 0 -g "$building" &>/dev/null || true
-built=0
-wait "$building" || built=$?
-building=
-cat build/tsan-setup.log
-((tested == 0 && built == 0)) || exit 1
-section "ThreadSanitizer: tests"
-ctest --preset tsan --progress
 
-section "release: all tests"
-ctest --preset full
+section "release: all tests, beside the build of asan"
+begin_build asan
+ctest --preset full || tested=$?
+end_build asan "$tested"
+
+section "asan: tests, beside the build of tsan"
+begin_build tsan
+ctest --preset asan --progress || tested=$?
+end_build tsan "$tested"
+
+section "tsan: tests"
+ctest --preset tsan --progress
