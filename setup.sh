@@ -9,7 +9,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-packages=(g++ cmake ninja-build pkg-config ccache libzmq3-dev cppzmq-dev libcereal-dev libdnnl-dev
+packages=(g++ cmake ninja-build pkg-config ccache libzmq3-dev cppzmq-dev libsodium-dev libcereal-dev libdnnl-dev
   ocl-icd-opencl-dev libboost-dev libboost-graph-dev nlohmann-json3-dev libcli11-dev libfmt-dev
   zlib1g-dev libonnx-dev libprotobuf-dev libpng-dev libjpeg62-turbo-dev
   libgtest-dev libgmock-dev libbenchmark-dev dataset-fashion-mnist)

@@ -144,10 +144,12 @@ struct Wiring {
   std::map<int32_t, std::vector<Lane>> send;     // lanes of the channel to each peer
   std::map<int32_t, std::vector<Lane>> receive;  // lanes of the channel from each peer
   std::vector<int32_t> elsewhere;  // peers of other hosts: payload to and from them is summed
+  // Of each pair whose channels are encrypted, which makes sums needless; others are in plain.
+  std::map<int32_t, std::string> secrets = {};
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(self, epoch, token, addresses, transports, send, receive, elsewhere);
+    archive(self, epoch, token, addresses, transports, send, receive, elsewhere, secrets);
   }
 };
 

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "runtime/encryption.h"
 #include "runtime/failure_detector.h"
 #include "runtime/live_crew.h"
 #include "runtime/wire.h"
@@ -69,6 +70,7 @@ void LiveCrew::begin_epoch() {
   }
   ++epoch_;
   token_ = random_bits();
+  if (options_.encrypt_data) secret_ = random_secret();
 }
 
 const std::string& LiveCrew::device_of(int worker) const {
@@ -302,6 +304,9 @@ Wiring LiveCrew::wiring_of(size_t self, const LaneTable& send) const {
               {name_of(members[peer]), members[peer].reach},
               address_over(kind, wiring.addresses[key]));
     if (members[peer].reach.host != members[self].reach.host) wiring.elsewhere.push_back(key);
+    if (options_.encrypt_data && kind == TransportKind::kTcp)
+      wiring.secrets[key] = derived_secret(
+          secret_, kerf::format("{} {}", std::min(self, peer), std::max(self, peer)));
   }
   return wiring;
 }
@@ -311,6 +316,7 @@ Wiring LiveCrew::service_of(size_t self, const LaneTable& serve) const {
   for (auto& [peer, address] : wiring.addresses)
     address = roster_->members()[static_cast<size_t>(peer)].addresses.service;
   for (auto& [peer, kind] : wiring.transports) kind = by_host_memory(kind);
+  for (auto& [peer, secret] : wiring.secrets) secret = derived_secret(secret, "service");
   return wiring;
 }
 

@@ -45,6 +45,9 @@ struct CrewOptions {
   std::vector<std::string> devices{"cpu"};  // local worker i takes i modulo their number
   std::string listen;                       // empty: start local workers
   Admission admission;                      // of those that connect
+  // What workers send each other over tcp. Their secrets are told them on the control connection,
+  // so that is to be encrypted, too (Admission::keys).
+  bool encrypt_data = false;
   std::vector<std::string> worker_command;  // program and first arguments of a local worker
   Identity identity;
   HandlerFactory handlers;                           // for inproc workers, which are threads

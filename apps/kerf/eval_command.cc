@@ -9,6 +9,7 @@
 #include "apps/kerf/run_training.h"
 #include "apps/main/answer.h"
 #include "apps/report/asked_record.h"
+#include "apps/report/encrypted_text.h"
 #include "apps/report/json_fields.h"
 
 namespace kerf::apps {
@@ -62,11 +63,14 @@ int EvalCommand::run() {
                   {"accuracy", to_json(found.accuracy())},
                   {"top5", to_json(found.top5())},
                   {"loss", to_json(found.loss)},
-                  {"perplexity", to_json(found.perplexity())}};
+                  {"perplexity", to_json(found.perplexity())},
+                  {"data_encrypted", record.data_encrypted}};
         add_asked(planned.plan, told);
         return told;
       },
-      [&](bool colour) { return accuracy_text(record, colour); });
+      [&](bool colour) {
+        return accuracy_text(record, colour) + encrypted_text(record.data_encrypted);
+      });
   check_traffic(record);
   return 0;
 }

@@ -14,6 +14,7 @@
 #include "apps/main/answer.h"
 #include "apps/main/flag_values.h"
 #include "apps/report/asked_record.h"
+#include "apps/report/encrypted_text.h"
 
 namespace kerf::apps {
 
@@ -209,6 +210,7 @@ int InferCommand::run() {
                   {"workers", planned.plan.workers_bound()},
                   {"latency_seconds", latency},
                   {"rows_per_second", throughput},
+                  {"data_encrypted", outcome.data_encrypted},
                   {"outputs", files}};
         add_asked(planned.plan, told);
         return told;
@@ -216,9 +218,10 @@ int InferCommand::run() {
       [&](bool) {
         return format(
             "{} answered in batches of {} over {}: {} each (median), {:.1f} rows a "
-            "second\n{}\n",
+            "second\n{}\n{}",
             plural(rows, "row"), planned.plan.batch, plural(planned.plan.workers_bound(), "worker"),
-            human_seconds(latency), throughput, fmt::join(files, "\n"));
+            human_seconds(latency), throughput, fmt::join(files, "\n"),
+            encrypted_text(outcome.data_encrypted));
       });
   return 0;
 }

@@ -73,6 +73,7 @@ int LeastSquaresCommand::run() const {
                     {"tasks", loop.tasks},
                     {"seconds", loop.seconds},
                     {"converged", program.converged()},
+                    {"data_encrypted", crew_flags.encrypt_data},
                     {"objectives", program.objectives()},
                     {"solution", program.solution()}};
       },

@@ -160,6 +160,7 @@ Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedu
   outcome.data = options.dataset;
   outcome.optimizer = optimizer_text(options);
   outcome.replicas = options.replicas;
+  outcome.data_encrypted = flags.encrypt_data;
   outcome.same_bits = !schedule.any_weight_order && schedule.replicas == 1 &&
                       !schedule.updates_within() && options.replicas.count == 1;
   if (schedule.updates_within())
@@ -232,6 +233,7 @@ RunRecord record_of(const Planned& planned, const Outcome& outcome) {
                     .resent = control.resent,
                     .dropped = control.dropped,
                     .refused = control.refused};
+  record.data_encrypted = outcome.data_encrypted;
   record.restarts = outcome.driven.loop.restarts;
   record.repeated_tasks = outcome.driven.loop.repeated_tasks;
   record.routes = routes_of(planned, outcome);

@@ -30,7 +30,8 @@ struct Outcome {
   double median_step_seconds = 0;  // likewise
   bool same_bits = true;  // as of every synchronous schedule of one replica whose W goes up
   schedmp::ReplicaOptions replicas;
-  std::vector<int> staleness;  // by stage, where updates stand within the step; else empty
+  bool data_encrypted = false;  // between workers, over tcp
+  std::vector<int> staleness;   // by stage, where updates stand within the step; else empty
 };
 
 // What a run of that kind asks, as far as plan and flags say.

@@ -42,6 +42,9 @@ runtime::CrewOptions crew_options(const CrewFlags& flags, const CrewNeeds& needs
   options.devices = device_list(flags.device.value_or(kDefaultDevice));
   require(flags.keys.empty() || !flags.listen.empty(), "--keys",
           "workers that the run starts itself need none; give --listen as well");
+  require(!flags.encrypt_data || !flags.keys.empty(), "--encrypt-data",
+          "who listens between scheduler and worker would hear by what it is encrypted; give "
+          "--keys as well");
   if (flags.spares > 0 && flags.listen.empty())
     tell_notes(
         {"--spares is of workers that connect; those that the run starts itself it starts "
@@ -51,6 +54,7 @@ runtime::CrewOptions crew_options(const CrewFlags& flags, const CrewNeeds& needs
           "its workers have to know where this run listens; give --listen as well");
   options.listen = flags.listen;
   options.admission.keys = flags.keys;
+  options.encrypt_data = flags.encrypt_data;
   options.admission.notice = [](const std::string& note) { tell_notes({note}); };
   options.worker_command = {runtime::program_path(), "worker", runtime::kKeeperFlag,
                             std::to_string(::getpid())};
@@ -120,6 +124,9 @@ void add_crew_flags(CLI::App& command, CrewFlags& flags) {
                   "With --listen: let in only workers that have keys of this folder, which "
                   "`kerf keys make` makes, and encrypt what is said to them")
       ->type_name("DIR");
+  command.add_flag("--encrypt-data", flags.encrypt_data,
+                   "With --keys: encrypt what workers send each other over tcp, too (default: it "
+                   "carries checksums)");
   command
       .add_option("--spares", flags.spares,
                   "With --listen: as many workers more may wait, and take the places of lost ones")

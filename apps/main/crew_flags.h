@@ -24,6 +24,7 @@ struct CrewFlags {
   std::optional<std::string> device;  // of local workers: a list, see device_list.h
   std::string listen;
   std::string keys;               // a folder: for --listen
+  bool encrypt_data = false;      // what workers send each other over tcp; with keys
   std::string hosts;              // a file, see host_list.h: for --listen
   std::string launcher = "auto";  // see ranks.h
   bool launched = false;          // the workers are tasks of a launcher, and this process the first

@@ -7,6 +7,7 @@
 
 #include "apps/main/answer.h"
 #include "apps/main/flag_values.h"
+#include "apps/report/encrypted_text.h"
 #include "apps/report/history_picture.h"
 #include "runtime/file.h"
 #include "runtime/trace.h"
@@ -100,6 +101,7 @@ schedmp::RunTold ProgramRun::told() const {
       "--device",
       "--listen",
       "--keys",
+      "--encrypt-data",
       "--spares",
       "--no-restart",
       "--hosts",
@@ -168,12 +170,15 @@ void ProgramRun::answer(const History& history, const std::string& title, const 
       json_,
       [&] {
         Json all = members;
+        all["data_encrypted"] = crew_flags_.encrypt_data;
         all["restarts"] = loop_.restarts;
         all["repeated_tasks"] = loop_.repeated_tasks;
         all["history"] = history.json();
         return all;
       },
-      [&](bool) { return history.table() + "\n" + line + "\n"; });
+      [&](bool) {
+        return history.table() + "\n" + line + "\n" + encrypted_text(crew_flags_.encrypt_data);
+      });
 }
 
 }  // namespace kerf::apps

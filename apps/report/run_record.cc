@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "apps/report/encrypted_text.h"
 #include "apps/report/json_fields.h"
 #include "apps/report/table.h"
 #include "apps/report/terminal.h"
@@ -125,6 +126,7 @@ std::string losses_text(const RunRecord& record) {
         "other schedules\n";
   if (record.drains)
     text += format("the pipeline drained at the end of each step: {}\n", *record.drains);
+  text += encrypted_text(record.data_encrypted);
   const auto line = [&](int64_t count, const char* what, const char* noun, const char* why) {
     if (count > 0) text += format("{:<9}  {} {}\n", what, plural(count, noun), why);
   };

@@ -153,8 +153,9 @@ struct RunRecord {
   // What a worker's process may hold beside what was proved for it.
   int64_t process_allowance_bytes = runtime::kProcessAllowance;
   Control control;
-  int64_t restarts = 0;        // of all workers, since one was lost
-  int64_t repeated_tasks = 0;  // behind those; in no other figure
+  bool data_encrypted = false;  // what crossed between workers over tcp
+  int64_t restarts = 0;         // of all workers, since one was lost
+  int64_t repeated_tasks = 0;   // behind those; in no other figure
   std::vector<Route> routes;
   std::optional<TracedStep> traced = std::nullopt;  // of training
   std::string untraced = {};                        // where there is none: why
@@ -315,6 +316,7 @@ void fields(Fields& f, RunRecord& run) {
   f.derived("counted", run.counted());
   f.derived("equal", run.equal());
   f("control", run.control);
+  f.newer("data_encrypted", run.data_encrypted);
   f.newer("restarts", run.restarts);
   f.newer("repeated_tasks", run.repeated_tasks);
   f.newer("same_bits", run.same_bits);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "runtime/encryption.h"
 #include "runtime/error.h"
 #include "runtime/link/with_peer.h"
 #include "runtime/standstill.h"
@@ -35,22 +36,34 @@ TransportKind LinkEndpoint::transport_to(const Wiring& wiring, int peer) const {
               socket_->label());
 }
 
+// Empty: its channels are not encrypted.
+std::string LinkEndpoint::secret_of(const Wiring& wiring, int peer) const {
+  const auto found = wiring.secrets.find(peer);
+  if (found == wiring.secrets.end()) return {};
+  if (found->second.size() == kSecretBytes) return found->second;
+  throw Error(ErrorCode::kProtocol,
+              kerf::format("the secret of the channels to worker {} has {} bytes, not {}", peer,
+                           found->second.size(), kSecretBytes),
+              socket_->label());
+}
+
 void LinkEndpoint::add_peer(const Wiring& wiring, int peer) {
   KERF_CHECK(wiring.addresses.contains(peer), "the wiring has no address of worker {}", peer);
   Peer& made = peers_[peer];
   made.transport = transport_to(wiring, peer);
   SlotStore& store = *stores_.at(made.transport);
-  const bool is_elsewhere = std::ranges::count(wiring.elsewhere, peer) > 0;
+  const std::string secret = secret_of(wiring, peer);
+  const bool is_summed = secret.empty() && std::ranges::count(wiring.elsewhere, peer) > 0;
   if (wiring.send.contains(peer))
     made.send = std::make_unique<SendLink>(*socket_, peer, wiring.send.at(peer), store, *device_,
-                                           *engine_, is_elsewhere);
+                                           *engine_, is_summed);
   if (wiring.receive.contains(peer))
     made.receive = std::make_unique<ReceiveLink>(*socket_, peer, wiring.receive.at(peer), store,
-                                                 *device_, *engine_, is_elsewhere);
+                                                 *device_, *engine_, is_summed);
   const std::string address = with_peer(socket_->label(), peer, "a connection to", [&] {
     return address_over(made.transport, wiring.addresses.at(peer));
   });
-  socket_->connect(peer, address);
+  socket_->connect(peer, address, secret);
 }
 
 void LinkEndpoint::open(const Wiring& wiring, Deadline deadline) {

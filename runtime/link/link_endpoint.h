@@ -51,6 +51,7 @@ class LinkEndpoint final : public Endpoint, private ProgressEngine::Traffic {
     bool welcomed = false;                 // it understood ours
   };
   TransportKind transport_to(const Wiring& wiring, int peer) const;
+  std::string secret_of(const Wiring& wiring, int peer) const;
   void add_peer(const Wiring& wiring, int peer);
   // That the peer's hello says of the channels what the wiring says here. Throws Error{kProtocol}.
   void check(const Hello& hello, int from, const Peer& peer) const;

@@ -52,8 +52,11 @@ class PacketSocket {
   // Packets of this worker are taken, however they come; others are strangers'.
   virtual void expect(int32_t peer) = 0;
   // And it is reached there. Throws Error{kUsage} that names the peer for what is no address, and
-  // for one beyond this host where our own is not.
-  virtual void connect(int32_t peer, const std::string& address) = 0;
+  // for one beyond this host where our own is not. After identify(). `secret`, of this pair and
+  // epoch: what crosses either way is encrypted, and nothing of this peer is taken that is not;
+  // empty: nothing is.
+  virtual void connect(int32_t peer, const std::string& address,
+                       const std::string& secret = {}) = 0;
 
   // Fills in magic, version, epoch, from, token and checksums. Never waits: what a connection
   // cannot take yet is kept, and payload may be until send_unsent(). Throws Error{kUnavailable}

@@ -19,23 +19,25 @@ std::optional<Packet> IncomingConnection::read(const Admit& admit, PayloadPlaces
                                                PacketSocket::Lock& lock) {
   was_unwanted_ = false;
   while (end_ == End::kNone) {
-    if (!head_ && buffered() >= sizeof(PacketHeader) && !begin_packet(admit, places)) {
+    if (!begin_what_came(admit, places)) {
       end_ = End::kUnsound;
       break;
     }
     if (head_) take_from_buffer();
-    if (!head_ || missing() > 0) {
+    if (lacking() > 0) {
       if (!read_more(lock)) break;
       continue;
     }
     was_unwanted_ = to_ == nullptr && done_ > 0;
+    const std::byte* const tag = take_tag();
+    if (was_unwanted_ && tag != nullptr) encryption_->skip();
     Packet packet;
     packet.head = *head_;
     head_.reset();
     // Whoever sends more of that shall not have this thread for himself.
     if (was_unwanted_) break;
     if (done_ > 0) packet.body = {reinterpret_cast<const char*>(to_), done_};
-    if (!check(packet, lock)) {
+    if (!check(packet, lock, tag)) {
       end_ = End::kUnsound;
       break;
     }
@@ -44,12 +46,36 @@ std::optional<Packet> IncomingConnection::read(const Admit& admit, PayloadPlaces
   return std::nullopt;
 }
 
-bool IncomingConnection::begin_packet(const Admit& admit, PayloadPlaces& places) {
+bool IncomingConnection::begin_what_came(const Admit& admit, PayloadPlaces& places) {
+  // An opening is shorter, and more always follows it.
+  if (!has_begun_ && buffered() >= sizeof(PacketHeader) && !begin_connection(admit)) return false;
+  if (head_ || !has_begun_ || buffered() < header_bytes()) return true;
+  return begin_packet(admit, places);
+}
+
+bool IncomingConnection::begin_connection(const Admit& admit) {
+  has_begun_ = true;
   const auto* const at = reinterpret_cast<const char*>(buffer_.data() + begin_);
-  const auto head = parse_header({at, sizeof(PacketHeader)});
+  opening_ = parse_opening({at, sizeof(ConnectionOpening)});
+  if (!opening_) return true;  // it begins with a packet
+  begin_ += sizeof(ConnectionOpening);
+  const auto secret = admit.begin(*opening_);
+  if (secret) encryption_.emplace(*secret);
+  return secret.has_value();
+}
+
+std::optional<PacketHeader> IncomingConnection::next_header() {
+  std::byte* const at = buffer_.data() + begin_;
+  if (encryption_ && !encryption_->decrypt(at, sizeof(PacketHeader), at + sizeof(PacketHeader)))
+    return std::nullopt;
+  return parse_header({reinterpret_cast<const char*>(at), sizeof(PacketHeader)});
+}
+
+bool IncomingConnection::begin_packet(const Admit& admit, PayloadPlaces& places) {
+  const auto head = next_header();
   // Before a stranger may have us do anything for him.
-  if (!head || head->body_bytes > kMaxBodyBytes || !admit(*head)) return false;
-  begin_ += sizeof(PacketHeader);
+  if (!head || head->body_bytes > kMaxBodyBytes || !admit.packet(*head)) return false;
+  begin_ += header_bytes();
   head_ = head;
   done_ = 0;
   to_ = nullptr;
@@ -65,12 +91,28 @@ bool IncomingConnection::begin_packet(const Admit& admit, PayloadPlaces& places)
 
 // Whether what follows it may be read. Where a chunk is damaged, its header still tells where the
 // next packet begins.
-bool IncomingConnection::check(Packet& packet, PacketSocket::Lock& lock) {
-  if (packet.head.kind != PacketKind::kData) return announces(packet.head, packet.body);
+bool IncomingConnection::check(Packet& packet, PacketSocket::Lock& lock, const std::byte* tag) {
+  const bool is_payload = packet.head.kind == PacketKind::kData;
+  if (!is_payload && tag == nullptr) return announces(packet.head, packet.body);
   lock.unlock();
-  packet.is_damaged = !announces(packet.head, packet.body);
+  const bool is_authentic = tag == nullptr || encryption_->decrypt(to_, done_, tag);
+  const bool is_sound = is_authentic && announces(packet.head, packet.body);
   lock.lock();
-  return true;
+  packet.is_damaged = !is_sound;
+  return is_sound || is_payload;
+}
+
+const std::byte* IncomingConnection::take_tag() {
+  if (tag_bytes() == 0) return nullptr;
+  begin_ += kTagBytes;
+  return buffer_.data() + begin_ - kTagBytes;
+}
+
+size_t IncomingConnection::lacking() const {
+  const size_t wanted = !has_begun_ ? sizeof(PacketHeader)
+                        : !head_    ? header_bytes()
+                                    : missing() + tag_bytes();
+  return wanted > buffered() ? wanted - buffered() : 0;
 }
 
 void IncomingConnection::take_from_buffer() {
@@ -85,7 +127,7 @@ bool IncomingConnection::read_more(PacketSocket::Lock& lock) {
     wake_for_enough();
     return false;
   }
-  // Less than a header.
+  // Less than a header, or a tag.
   std::memmove(buffer_.data(), buffer_.data() + begin_, buffered());
   filled_ = buffered();
   begin_ = 0;
@@ -124,7 +166,7 @@ void IncomingConnection::Room::add(void* data, size_t size) {
 IncomingConnection::Room IncomingConnection::room_ahead() {
   Room room;
   const size_t body = head_ ? missing() : 0;
-  if (head_ && to_ == nullptr) {
+  if (body > 0 && to_ == nullptr) {
     for (size_t left = body; left > 0 && room.count < room.parts.size();) {
       const size_t size = std::min(left, buffer_.size());
       room.add(buffer_.data(), size);
@@ -139,8 +181,7 @@ IncomingConnection::Room IncomingConnection::room_ahead() {
 
 void IncomingConnection::wake_for_enough() {
   if (!waits_for_enough_) return;
-  const size_t wanted = head_ ? missing() : sizeof(PacketHeader) - buffered();
-  const int enough = static_cast<int>(std::min(wanted, kEnough));
+  const int enough = static_cast<int>(std::min(lacking(), kEnough));
   if (enough == enough_) return;
   if (::setsockopt(socket_.number(), SOL_SOCKET, SO_RCVLOWAT, &enough, sizeof enough) == 0)
     enough_ = enough;

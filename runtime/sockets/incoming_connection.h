@@ -4,6 +4,11 @@
 //
 // After a packet that is unsound nothing tells where the next one begins: that ends the connection.
 //
+// One that is encrypted says so first (connection_opening.h). Each header, and each body, is then a
+// piece with a tag behind it; bodies are decrypted where they lie:
+//
+//   | opening | header | tag | body | tag | header | tag | ...
+//
 // Owned by a StreamPacketSocket, guarded by its lock, but for the copying.
 #pragma once
 
@@ -18,19 +23,26 @@
 
 #include "runtime/link/packet_socket.h"
 #include "runtime/open_file.h"
+#include "runtime/sockets/connection_opening.h"
 #include "runtime/sockets/stream_socket.h"
 
 namespace kerf::runtime {
 
 class IncomingConnection {
  public:
-  // Whether packets with this header may come this way.
-  using Admit = std::function<bool(const PacketHeader&)>;
+  struct Admit {
+    // The secret of the connection that begins so; empty: it may not.
+    std::function<std::optional<std::string>(const ConnectionOpening&)> begin;
+    // Whether packets with this header may come this way.
+    std::function<bool(const PacketHeader&)> packet;
+  };
 
   explicit IncomingConnection(OpenFile socket)
       : socket_(std::move(socket)), waits_for_enough_(waits_for_enough(socket_)) {}
 
   int descriptor() const { return socket_.number(); }
+  // What it began with; empty: it is not encrypted.
+  const std::optional<ConnectionOpening>& opening() const { return opening_; }
   // The next packet that has come whole; empty: there is none yet, this has ended, or what came was
   // not wanted.
   std::optional<Packet> read(const Admit& admit, PayloadPlaces& places, PacketSocket::Lock& lock);
@@ -49,7 +61,11 @@ class IncomingConnection {
 
  private:
   enum class End { kNone, kClosed, kCut, kUnsound };
-  static bool check(Packet& packet, PacketSocket::Lock& lock);
+  bool check(Packet& packet, PacketSocket::Lock& lock, const std::byte* tag);
+  // What has come of a beginning: false if it is unsound.
+  bool begin_what_came(const Admit& admit, PayloadPlaces& places);
+  bool begin_connection(const Admit& admit);
+  std::optional<PacketHeader> next_header();
   bool begin_packet(const Admit& admit, PayloadPlaces& places);
   bool read_more(PacketSocket::Lock& lock);
   // Where the bytes that come next are to go.
@@ -62,12 +78,21 @@ class IncomingConnection {
   Room room_ahead();
   void wake_for_enough();
   void take_from_buffer();
+  // The one behind the body at hand; null where there is none.
+  const std::byte* take_tag();
+  // Bytes without which there is nothing to do but to read.
+  size_t lacking() const;
+  size_t header_bytes() const { return sizeof(PacketHeader) + (encryption_ ? kTagBytes : 0); }
+  size_t tag_bytes() const { return encryption_ && head_->body_bytes > 0 ? kTagBytes : 0; }
   size_t missing() const { return head_->body_bytes - done_; }
   size_t buffered() const { return filled_ - begin_; }
 
   OpenFile socket_;
   const bool waits_for_enough_;
   End end_ = End::kNone;
+  bool has_begun_ = false;  // it is known whether it is encrypted
+  std::optional<ConnectionOpening> opening_;
+  std::optional<Encryption> encryption_;
   std::optional<PacketHeader> head_;  // of the packet at hand
   std::byte* to_ = nullptr;           // where its body goes; null: nowhere
   size_t done_ = 0;                   // bytes of its body that have come

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <vector>
+#include <cstring>
 
 namespace kerf::runtime {
 namespace {
@@ -100,6 +100,10 @@ void OutgoingConnection::hear() {
 
 void OutgoingConnection::write(PacketSocket::Lock* lock) {
   if (!can_write()) return;
+  encrypted_ ? write_encrypted(lock) : write_plain(lock);
+}
+
+void OutgoingConnection::write_plain(PacketSocket::Lock* lock) {
   Parts parts;
   size_t skip = done_;
   std::vector<Outgoing*> to_sum;
@@ -120,16 +124,80 @@ void OutgoingConnection::write(PacketSocket::Lock* lock) {
   const ssize_t count = ::sendmsg(socket_.number(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
   const int error = errno;
   if (lock != nullptr) lock->lock();
+  told(count, error, parts.bytes);
+}
+
+// Nothing is encrypted before all that was is sent, so that it is of whole packets.
+void OutgoingConnection::write_encrypted(PacketSocket::Lock* lock) {
+  std::vector<const Outgoing*> packets;
+  if (ready_begin_ == ready_end_) packets = next_packets();
+  if (lock != nullptr) lock->unlock();
+  if (!packets.empty()) encrypt(packets);
+  const size_t left = ready_end_ - ready_begin_;
+  const ssize_t count =
+      ::send(socket_.number(), ready_.data() + ready_begin_, left, MSG_DONTWAIT | MSG_NOSIGNAL);
+  const int error = errno;
+  if (lock != nullptr) lock->lock();
+  if (count > 0) ready_begin_ += static_cast<size_t>(count);
+  told(count, error, left);
+}
+
+std::vector<const OutgoingConnection::Outgoing*> OutgoingConnection::next_packets() const {
+  std::vector<const Outgoing*> packets;
+  size_t bytes = 0;
+  for (const Outgoing& packet : packets_) {
+    bytes += wire_bytes(packet);
+    if (!packets.empty() && bytes > kAtATime) break;
+    packets.push_back(&packet);
+  }
+  return packets;
+}
+
+void OutgoingConnection::encrypt(const std::vector<const Outgoing*>& packets) {
+  ready_begin_ = ready_end_ = 0;
+  if (!encryption_) {
+    ++encrypted_->opening.number;
+    encryption_.emplace(encrypted_->opening.secret(encrypted_->secret));
+    opening_left_ = sizeof(ConnectionOpening);
+    std::memcpy(room_for(opening_left_), &encrypted_->opening, opening_left_);
+  }
+  for (const Outgoing* const packet : packets) {
+    encrypt_piece(&packet->head, sizeof packet->head);
+    if (packet->body_bytes == 0) continue;
+    encrypt_piece(
+        packet->body != nullptr ? static_cast<const void*>(packet->body) : packet->copied.data(),
+        packet->body_bytes);
+  }
+}
+
+std::byte* OutgoingConnection::room_for(size_t bytes) {
+  if (ready_.size() < ready_end_ + bytes) ready_.resize(ready_end_ + bytes);
+  ready_end_ += bytes;
+  return ready_.data() + ready_end_ - bytes;
+}
+
+void OutgoingConnection::encrypt_piece(const void* data, size_t bytes) {
+  encryption_->encrypt(static_cast<const std::byte*>(data), bytes, room_for(bytes + kTagBytes));
+}
+
+size_t OutgoingConnection::wire_bytes(const Outgoing& packet) const {
+  const size_t tags = !encrypted_ ? 0 : packet.body_bytes > 0 ? 2 : 1;
+  return sizeof(PacketHeader) + packet.body_bytes + tags * kTagBytes;
+}
+
+void OutgoingConnection::told(ssize_t count, int error, size_t given) {
   if (count < 0 && error == EINTR) return;
   if (count < 0 && error != EAGAIN && error != EWOULDBLOCK) return broken();
-  set_writable(count >= 0 && static_cast<size_t>(count) == parts.bytes);
+  set_writable(count >= 0 && static_cast<size_t>(count) == given);
   if (count > 0) sent(static_cast<size_t>(count));
 }
 
 void OutgoingConnection::sent(size_t bytes) {
-  done_ += bytes;
+  const size_t of_opening = std::min(bytes, opening_left_);
+  opening_left_ -= of_opening;
+  done_ += bytes - of_opening;
   while (!packets_.empty()) {
-    const size_t size = sizeof(PacketHeader) + packets_.front().body_bytes;
+    const size_t size = wire_bytes(packets_.front());
     if (done_ < size) return;
     done_ -= size;
     packets_.pop_front();
@@ -143,6 +211,8 @@ void OutgoingConnection::broken() {
   state_ = State::kNone;
   is_writable_ = false;
   done_ = 0;
+  encryption_.reset();
+  ready_begin_ = ready_end_ = opening_left_ = 0;
 }
 
 }  // namespace kerf::runtime

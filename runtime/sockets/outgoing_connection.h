@@ -4,6 +4,9 @@
 // whoever sends finds that out (kProbe). Nobody answers on it: a word from the other side means
 // that it is no worker, and gives the connection up.
 //
+// Where a pair has a secret, each connection begins with an opening (connection_opening.h) and
+// packets are encrypted as it takes them, once: what it has taken a part of waits as it is.
+//
 // Owned by a StreamPacketSocket, guarded by its lock, but for the copying.
 #pragma once
 
@@ -12,10 +15,12 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/epoll.h"
 #include "runtime/link/packet_socket.h"
 #include "runtime/open_file.h"
+#include "runtime/sockets/connection_opening.h"
 #include "runtime/sockets/stream_socket.h"
 #include "runtime/time.h"
 
@@ -23,10 +28,19 @@ namespace kerf::runtime {
 
 class OutgoingConnection {
  public:
+  // How connections to a peer are encrypted.
+  struct Encrypted {
+    std::string secret;  // of the pair
+    ConnectionOpening opening;
+  };
   // Tells `epoll` what to wait for, with this object as whose. Throws Error{kUsage} for what is no
   // address.
-  OutgoingConnection(std::string address, const Epoll& epoll)
-      : address_(std::move(address)), to_(parse_socket_address(address_)), epoll_(epoll) {}
+  OutgoingConnection(std::string address, const Epoll& epoll,
+                     std::optional<Encrypted> encrypted = {})
+      : address_(std::move(address)),
+        to_(parse_socket_address(address_)),
+        epoll_(epoll),
+        encrypted_(std::move(encrypted)) {}
   OutgoingConnection(const OutgoingConnection&) = delete;
   OutgoingConnection& operator=(const OutgoingConnection&) = delete;
 
@@ -66,6 +80,16 @@ class OutgoingConnection {
     bool is_to_sum = false;  // before it is sent
     void sum();
   };
+  void write_plain(PacketSocket::Lock* lock);
+  void write_encrypted(PacketSocket::Lock* lock);
+  // Packets that are to be encrypted next, whole.
+  std::vector<const Outgoing*> next_packets() const;
+  void encrypt(const std::vector<const Outgoing*>& packets);
+  std::byte* room_for(size_t bytes);
+  void encrypt_piece(const void* data, size_t bytes);
+  size_t wire_bytes(const Outgoing& packet) const;
+  // What the system made of what it was given.
+  void told(ssize_t count, int error, size_t given);
   void set_writable(bool is_writable);
   void sent(size_t bytes);
   void hear();
@@ -80,6 +104,12 @@ class OutgoingConnection {
   std::deque<Outgoing> packets_;
   size_t done_ = 0;  // bytes of the first
   uint64_t taken_ = 0;
+  std::optional<Encrypted> encrypted_;  // empty: they are not
+  std::optional<Encryption> encryption_;
+  std::vector<std::byte> ready_;  // encrypted, of which these are still to be sent:
+  size_t ready_begin_ = 0;
+  size_t ready_end_ = 0;
+  size_t opening_left_ = 0;  // bytes of them
 };
 
 }  // namespace kerf::runtime

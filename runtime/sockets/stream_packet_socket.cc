@@ -49,7 +49,7 @@ class StreamPacketSocket final : public PacketSocket {
     identity_ = {self, epoch, token};
   }
   void expect(int32_t peer) override { identity_.peers.insert(peer); }
-  void connect(int32_t peer, const std::string& address) override;
+  void connect(int32_t peer, const std::string& address, const std::string& secret) override;
   void send(int32_t peer, PacketHeader head, std::string_view body) override;
   void send_pinned(int32_t peer, PacketHeader head, const std::byte* data, size_t bytes) override;
   Queue queue(int32_t peer) const override {
@@ -93,6 +93,8 @@ class StreamPacketSocket final : public PacketSocket {
   bool accept_some(Listener& listener);
   void begin_incoming(OpenFile socket);
   bool admit(Incoming& from, const PacketHeader& head);
+  std::optional<std::string> secret_of(const ConnectionOpening& opening) const;
+  bool is_encrypted_as_agreed(const Incoming& from, const PacketHeader& head) const;
   void make_ready(Incoming& incoming, uint32_t events);
   void forget(Incoming& incoming);
   void end(Incoming& incoming);
@@ -108,6 +110,11 @@ class StreamPacketSocket final : public PacketSocket {
   std::list<Incoming> incoming_;  // in the order of their coming
   std::deque<Incoming*> ready_;   // may have something to read
   PacketIdentity identity_;
+  struct Known {
+    std::string secret;
+    uint64_t newest = 0;  // number of its connections that has spoken
+  };
+  std::map<int32_t, Known> known_;  // peers whose connections are encrypted
   int64_t dropped_ = 0;
   bool are_more_knocking_ = false;  // accept_some() has left some
   int packets_ = 0;                 // since the last look()
@@ -140,7 +147,8 @@ StreamPacketSocket::~StreamPacketSocket() {
   }
 }
 
-void StreamPacketSocket::connect(int32_t peer, const std::string& address) {
+void StreamPacketSocket::connect(int32_t peer, const std::string& address,
+                                 const std::string& secret) {
   with_peer(label_, peer, "a connection to", [&] {
     // It came from the peer, by way of the scheduler.
     if (is_loopback_host(host_))
@@ -148,7 +156,13 @@ void StreamPacketSocket::connect(int32_t peer, const std::string& address) {
     else
       check_address(address);
     expect(peer);
-    OutgoingConnection& made = outgoing_.try_emplace(peer, address, epoll_).first->second;
+    std::optional<OutgoingConnection::Encrypted> encrypted;
+    if (!secret.empty()) {
+      known_[peer].secret = secret;
+      encrypted = {secret, {.epoch = identity_.epoch, .from = identity_.self, .to = peer}};
+    }
+    OutgoingConnection& made =
+        outgoing_.try_emplace(peer, address, epoll_, std::move(encrypted)).first->second;
     if (made.connect()) return;
     const int error = errno;
     if (is_shortage(error))
@@ -294,9 +308,14 @@ void StreamPacketSocket::end(Incoming& incoming) {
 
 // The first packet says whose a connection is; a peer that connects again has left the one before.
 bool StreamPacketSocket::admit(Incoming& from, const PacketHeader& head) {
-  if (!identity_.is_peers(head)) return false;
+  if (!identity_.is_peers(head) || !is_encrypted_as_agreed(from, head)) return false;
   if (from.peer == head.from) return true;
   if (from.peer >= 0) return false;
+  if (const auto& opening = from.connection.opening()) {
+    Known& known = known_.at(head.from);
+    if (opening->number <= known.newest) return false;  // somebody repeats it
+    known.newest = opening->number;
+  }
   for (Incoming& each : incoming_) {
     if (&each == &from) break;
     if (each.peer == head.from) {
@@ -308,6 +327,20 @@ bool StreamPacketSocket::admit(Incoming& from, const PacketHeader& head) {
   if (std::ranges::count(incoming_, head.from, &Incoming::peer) > 0) return false;
   from.peer = head.from;
   return true;
+}
+
+std::optional<std::string> StreamPacketSocket::secret_of(const ConnectionOpening& opening) const {
+  const auto known = known_.find(opening.from);
+  if (known == known_.end() || opening.number <= known->second.newest ||
+      opening.epoch != identity_.epoch || opening.to != identity_.self)
+    return std::nullopt;
+  return opening.secret(known->second.secret);
+}
+
+bool StreamPacketSocket::is_encrypted_as_agreed(const Incoming& from,
+                                                const PacketHeader& head) const {
+  const auto& opening = from.connection.opening();
+  return opening ? opening->from == head.from : !known_.contains(head.from);
 }
 
 void StreamPacketSocket::look_and_write(Lock& lock) {
@@ -323,8 +356,10 @@ std::optional<Packet> StreamPacketSocket::receive(PayloadPlaces& places, Lock& l
     if (ready_.empty() && packets_ > 0) look_and_write(lock);
     if (ready_.empty()) break;
     Incoming& from = *ready_.front();
-    auto packet = from.connection.read([&](const PacketHeader& head) { return admit(from, head); },
-                                       places, lock);
+    auto packet =
+        from.connection.read({[&](const ConnectionOpening& opening) { return secret_of(opening); },
+                              [&](const PacketHeader& head) { return admit(from, head); }},
+                             places, lock);
     ready_.pop_front();
     ++packets_;
     const bool has_more = packet || from.connection.has_more();

@@ -326,7 +326,7 @@ class R5Test(HostsTest):
 
 
 class R5(R5Test):
-    def proxied(self):
+    def proxied(self, sees=None):
         """A proxy at each of the workers' hosts, before all that it says to the other; and the environment of a worker there."""
         library = os.environ.get("KERF_PROXY_LIBRARY")
         if not library:
@@ -347,7 +347,7 @@ class R5(R5Test):
                     targets[port] = (leads_to[0], int(leads_to[1]))
                 return targets.pop(source)
 
-            proxy = TcpProxy(target=target, seed=place, network=self.network.hosts[place])
+            proxy = TcpProxy(target=target, seed=place, network=self.network.hosts[place], sees=sees)
             self.addCleanup(proxy.close)
             proxies.append((proxy, {**os.environ, "LD_PRELOAD": library, "KERF_PROXY": f"{proxy.port} {self.ADDRESS.rsplit(':', 1)[1]} {path}"}))
         return proxies
@@ -370,6 +370,43 @@ class R5(R5Test):
         self.assertGreater(sum(proxy.damaged for proxy, _ in proxies), 5)
         self.assertGreater(sum(worker["dropped"] for worker in record["workers"]), 0)
         self.assertGreater(sum(worker["resent"] for worker in record["workers"]), 0)
+
+
+    def over_wires(self, *more, every=None):
+        """The record of a short run, what passed between its workers, and how many bits of it were changed."""
+        passed = bytearray()
+        proxies = self.proxied(passed.extend)
+        for proxy, _ in proxies:
+            proxy.damage_every = every
+        own = self.train(*RUN, out="own")
+        scheduler = self.start_at(0, "train", *RUN, *more, "--listen", self.ADDRESS, "--keys", self.keys, "--json", "--out", self.folder / "far")
+        workers = [self.add_worker(place, environment) for place, (_, environment) in enumerate(proxies, 1)]
+        record = json.loads(self.expect_end(scheduler, workers)[0])
+        self.assertEqual(record["losses"], own["losses"])
+        weights = read_safetensors(self.folder / "far" / "weights.safetensors")
+        self.assertEqual(weights, read_safetensors(self.folder / "own" / "weights.safetensors"))
+        return record, bytes(passed), sum(proxy.damaged for proxy, _ in proxies)
+
+    @staticmethod
+    def zeros_in(passed):
+        """Stretches of what everybody knows of tensors: behind a rectifier there are zeros."""
+        return passed.count(bytes(24))
+
+    def test_of_what_is_encrypted_nothing_can_be_read(self):
+        plain, in_plain, _ = self.over_wires()
+        encrypted, on_wire, _ = self.over_wires("--encrypt-data")
+        self.assertEqual((plain["data_encrypted"], encrypted["data_encrypted"]), (False, True))
+        self.assertGreater(len(in_plain), 100_000)
+        self.assertGreaterEqual(len(on_wire), len(in_plain))
+        self.assertGreater(self.zeros_in(in_plain), 100)
+        self.assertEqual(self.zeros_in(on_wire), 0)
+        self.assertIn(b"KRFd", in_plain)
+        self.assertNotIn(b"KRFd", on_wire)
+
+    def test_bits_that_are_changed_of_what_is_encrypted_change_nothing(self):
+        record, _, damaged = self.over_wires("--encrypt-data", every=60_000)
+        self.assertGreater(damaged, 3)
+        self.assertGreater(sum(worker["dropped"] for worker in record["workers"]), 0)
 
 
 class R5Longer(R5Test):

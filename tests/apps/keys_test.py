@@ -28,6 +28,27 @@ class Keys(KerfTest):
             shutil.copy(self.keys / name, folder / name)  # which keeps modes
         return folder
 
+    def test_tensors_over_tcp_are_encrypted_where_that_is_asked_for(self):
+        own = self.train(*RUN)
+        self.assertIs(own["data_encrypted"], False)
+        address = free_address()
+        scheduler = self.start("train", *RUN, "--listen", address, "--keys", self.keys, "--encrypt-data", "--transport", "tcp", "--out", self.folder / "kept")
+        workers = [self.start("worker", "--connect", address, "--keys", self.keys) for _ in range(2)]
+        stdout, stderr = scheduler.communicate(timeout=60 * SLOW)
+        self.assertEqual(scheduler.returncode, 0, stderr)
+        self.assertEqual([worker.wait(10 * SLOW) for worker in workers], [0, 0])
+        self.assertIn("encrypted  what workers sent each other over tcp", stdout)
+        record = json.loads((self.folder / "kept" / "run.json").read_text())
+        self.assertIs(record["data_encrypted"], True)
+        self.assertEqual(record["losses"], own["losses"])
+        self.assertEqual(sum(worker["dropped"] + worker["resent"] for worker in record["workers"]), 0)
+        self.assertEqual(read_safetensors(self.folder / "kept" / "weights.safetensors"), read_safetensors(self.folder / "run" / "weights.safetensors"))
+
+    def test_what_encrypts_tensors_is_told_by_keys(self):
+        for command in (("train", *RUN, "--out", self.folder / "out"), ("run", "least-squares")):
+            for listen in ((), ("--listen", "tcp://127.0.0.1:*")):
+                self.assert_one_error(run(*command, *listen, "--encrypt-data"), "--encrypt-data: ", "--keys")
+
     def test_a_run_with_keys_gives_the_same_answer(self):
         own = self.train(*RUN)
         theirs = self.copy(*self.made["worker"])

@@ -38,15 +38,16 @@ class Flow:
 
 class TcpProxy:
     """Forwards connections to a port of this host, or to wherever `target` says that this connection leads, within the network of the process
-    `network` or of this one; faults may come and go."""
+    `network` or of this one; faults may come and go. `sees` is told what passes."""
 
-    def __init__(self, port=0, seed=1, target=None, network=None):
+    def __init__(self, port=0, seed=1, target=None, network=None, sees=None):
         self.target = target or (lambda client: ("127.0.0.1", port))
         self.random = random.Random(seed)
         self.delay = 0  # seconds that everything takes longer
         self.bytes_a_second = None
         self.frozen = False  # nothing goes on, and nobody is told
         self.damage_every = None  # bytes of which one has a bit changed
+        self.sees = sees or (lambda taken: None)  # what passes, before that
         self.cuts = self.damaged = self.accepted = 0
         self._damage_at = None
         self._orders = collections.deque()
@@ -132,6 +133,7 @@ class TcpProxy:
         if not taken:
             self._end(flow)
         elif not flow.is_half_closed:
+            self.sees(taken)
             flow.free_at = max(flow.free_at, time.monotonic()) + len(taken) / (self.bytes_a_second or 1e12)
             flow.held.append((flow.free_at + self.delay, self._damage(taken)))
 

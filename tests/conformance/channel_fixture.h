@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <future>
 #include <memory>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "runtime/channel.h"
+#include "runtime/encryption.h"
 #include "runtime/error.h"
 
 namespace kerf::runtime {
@@ -29,6 +31,13 @@ struct Place {
   std::function<void()> enter = [] {};  // called by a thread of its own that then works there
 };
 inline std::function<Place(int endpoint)> place_of = [](int) { return Place{}; };
+
+// Whether all pairs have secrets. Suites of encrypted channels say so.
+inline bool has_secrets = false;
+inline std::string secret_of_pair(int a, int b) {
+  return derived_secret(std::string(kSecretBytes, 's'),
+                        kerf::format("{} {}", std::min(a, b), std::max(a, b)));
+}
 
 // Endpoints 0..n-1 in this process, each with a channel of `lanes` to each other.
 class Net {
@@ -74,6 +83,7 @@ class Net {
       result.send[peer] = lanes;
       result.receive[peer] = lanes;
       if (place_of(peer).host != place_of(self).host) result.elsewhere.push_back(peer);
+      if (has_secrets) result.secrets[peer] = secret_of_pair(self, peer);
     }
     return result;
   }

@@ -10,6 +10,7 @@ HOMES = [
     (r"nlohmann/.*", r"runtime/json\.(h|cc)"),
     (r"cereal/.*", r"runtime/wire\.(h|cc)"),
     (r"zmq(\.h|\.hpp|_addon\.hpp)", r"runtime/zmq/.*"),
+    (r"sodium(\.h|/.*)", r"runtime/sodium/.*"),
     (r"(oneapi/)?dnnl.*", r"ops/cpu/.*"),
     (r"(omp\.h|immintrin\.h|cblas\.h)", r"ops/(cpu|simd)/.*"),
     (r"boost/(graph|property_map|pending|adjacency).*", r"partitioner/.*"),

@@ -9,6 +9,7 @@
 
 #include <fstream>
 #include <future>
+#include <set>
 #include <thread>
 
 #include "runtime/crew.h"
@@ -163,12 +164,15 @@ std::optional<Start> start_told_to(const std::string& address, int index, const 
 
 // What two workers of these places are told; what ends the crew is in `ended`.
 std::vector<std::optional<Start>> starts_of(const Reach& a, const Reach& b,
-                                            std::optional<Error>& ended) {
+                                            std::optional<Error>& ended,
+                                            bool encrypt_data = false) {
   const auto address = free_address();
   auto first = std::async(std::launch::async, start_told_to, address, 0, a);
   auto second = std::async(std::launch::async, start_told_to, address, 1, b);
   ended = tests::error_of([&] {
-    const auto crew = Crew::assemble(options_for(address, 2));
+    CrewOptions options = options_for(address, 2);
+    options.encrypt_data = encrypt_data;
+    const auto crew = Crew::assemble(options);
     crew->start("words", {"", ""}, all_to_all(2), all_to_all(2));
   });
   std::vector<std::optional<Start>> starts;
@@ -188,6 +192,38 @@ TEST(ConnectedCrew, TellsWorkersWhoseTensorsCrossANetwork) {
       EXPECT_EQ(starts[static_cast<size_t>(worker)].value().service.elsewhere, others);
     }
   }
+}
+
+TEST(ConnectedCrew, TellsWorkersByWhatTheyEncrypt) {
+  std::set<std::string> secrets;
+  for (const bool encrypts : {false, true, true}) {
+    std::optional<Error> ended;
+    const auto starts = starts_of({.host = "a", .network = "one"}, {.host = "b", .network = "one"},
+                                  ended, encrypts);
+    ASSERT_FALSE(ended) << ended->what();
+    const Start& first = starts[0].value();
+    const Start& second = starts[1].value();
+    ASSERT_EQ(first.wiring.secrets.size(), encrypts ? 1u : 0u);
+    ASSERT_EQ(second.service.secrets.size(), encrypts ? 1u : 0u);
+    if (!encrypts) continue;
+    EXPECT_EQ(first.wiring.secrets.at(1), second.wiring.secrets.at(0));
+    EXPECT_EQ(first.service.secrets.at(1), second.service.secrets.at(0));
+    secrets.insert({first.wiring.secrets.at(1), first.service.secrets.at(1)});
+  }
+  EXPECT_EQ(secrets.size(), 4u) << "each crew has its own, and of each pair each endpoint";
+}
+
+// Where memory is shared nothing is on a wire.
+TEST_F(ScatteredCrew, CarriesMessagesThatAreEncryptedOverTcpAlone) {
+  options_.encrypt_data = true;
+  const auto crew = Crew::assemble(options_);
+  crew->start("words", {"", "", ""}, all_to_all(3));
+  for (const auto& [from, to] : {std::pair(0, 1), {1, 2}, {2, 0}}) {
+    crew->send(to, {kerf::format("receive {}", from)});
+    crew->send(from, {kerf::format("send {} a secret", to)});
+    EXPECT_THAT(tests::take(*crew, 2), testing::UnorderedElementsAre("sent", "a secret"));
+  }
+  crew->stop();
 }
 
 // As one does that comes through a tunnel: its peers would connect to their own hosts.

@@ -37,6 +37,7 @@ inline apps::RunRecord sample_run_record() {
                      .dropped = 2,
                      .spans_lost = 7}};
   record.control = {.sent = 9, .received = 8, .resent = 1, .dropped = 0};
+  record.data_encrypted = true;
   record.restarts = 2;
   record.repeated_tasks = 11;
   record.routes = {{"relu1.output", false, 0, 1, {4, 400}, {4, 400}}};
