@@ -1,7 +1,7 @@
 // The data plane against what bounds it, all in one run: tensors between two processes against
 // memcpy and against a raw TCP socket loop.
 //
-//   data_plane_bench [--rounds N] [--slots N] [--only hand-over|copy|tcp] [--json]
+//   data_plane_bench [--rounds N] [--slots N] [--only hand-over|copy|guards|tcp] [--json]
 //
 // Prints the median over rounds; ratios are taken within a round. The receiver of the hand-over and
 // of the one-copy path does not read the tensor: what is measured is the path, not the consumer.
@@ -41,8 +41,8 @@ constexpr size_t kMiB = size_t{1} << 20;
 
 int slots = 16;  // of the lane; set once, by main()
 
-void receive_messages(TransportKind kind, size_t bytes, int messages, int socket) {
-  const auto endpoint = open_side(kind, 1, Lane{bytes, slots}, socket);
+void receive_messages(TransportKind kind, size_t bytes, int messages, int socket, Guard guard) {
+  const auto endpoint = open_side(kind, 1, Lane{bytes, slots}, socket, guard);
   for (int i = 0; i < messages; ++i) {
     const auto view = endpoint->receiver(0).receive(after(kPatience));
     KERF_CHECK(view.has_value());
@@ -53,10 +53,11 @@ void receive_messages(TransportKind kind, size_t bytes, int messages, int socket
 
 // Seconds per message, sustained. `produce` writes the tensor into its slot.
 double time_channel(TransportKind kind, size_t bytes, int messages,
-                    const std::function<void(std::byte*)>& produce) {
+                    const std::function<void(std::byte*)>& produce, Guard guard = Guard::kNone) {
   const int warm_up = 2 * slots;
-  const Child child([&](int socket) { receive_messages(kind, bytes, warm_up + messages, socket); });
-  const auto endpoint = open_side(kind, 0, Lane{bytes, slots}, child.socket());
+  const Child child(
+      [&](int socket) { receive_messages(kind, bytes, warm_up + messages, socket, guard); });
+  const auto endpoint = open_side(kind, 0, Lane{bytes, slots}, child.socket(), guard);
   Clock::time_point begin;
   for (int i = 0; i < warm_up + messages; ++i) {
     if (i == warm_up) begin = Clock::now();
@@ -192,8 +193,32 @@ void measure_tcp(std::map<std::string, double>& figures) {
   }
 }
 
+// What crosses a network is guarded, by sums or by encryption.
+void measure_guards(std::map<std::string, double>& figures) {
+  for (const size_t bytes : {256 * kKiB, 16 * kMiB}) {
+    const int messages = static_cast<int>(1024 * kMiB / bytes);
+    std::map<Guard, double> seconds;
+    for (const auto& [guard, name] : {std::pair(Guard::kNone, "tcp"),
+                                      {Guard::kSummed, "summed tcp"},
+                                      {Guard::kEncrypted, "encrypted tcp"}}) {
+      const auto [took, processor] = with_processor_time(bytes, messages + 2 * slots, [&] {
+        return time_channel(
+            TransportKind::kTcp, bytes, messages, [](std::byte*) {}, guard);
+      });
+      seconds[guard] = took;
+      figures[kerf::format("{} {}, GB/s", name, size_name(bytes))] = bytes / took / 1e9;
+      figures[kerf::format("{} {}, processor ns/KiB", name, size_name(bytes))] = processor;
+    }
+    figures["encrypted / summed tcp, " + size_name(bytes)] =
+        seconds[Guard::kSummed] / seconds[Guard::kEncrypted];
+  }
+}
+
 const std::map<std::string, void (*)(std::map<std::string, double>&)> kParts{
-    {"hand-over", measure_hand_over}, {"copy", measure_copy}, {"tcp", measure_tcp}};
+    {"hand-over", measure_hand_over},
+    {"copy", measure_copy},
+    {"guards", measure_guards},
+    {"tcp", measure_tcp}};
 
 // All parts, or the one that is named.
 Round measure(const std::string& only) {
@@ -245,8 +270,8 @@ int main(int argc, char** argv) {
       only = argv[++i];
     } else {
       fmt::print(stderr,
-                 "usage: data_plane_bench [--rounds N] [--slots N] [--only hand-over|copy|tcp] "
-                 "[--json]\n");
+                 "usage: data_plane_bench [--rounds N] [--slots N] "
+                 "[--only hand-over|copy|guards|tcp] [--json]\n");
       return 2;
     }
   }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "runtime/encryption.h"
 #include "runtime/error.h"
 
 namespace kerf::bench {
@@ -57,7 +58,7 @@ std::string hear(int socket) {
 }
 
 std::unique_ptr<runtime::Endpoint> open_side(runtime::TransportKind kind, int self,
-                                             const runtime::Lane& lane, int socket) {
+                                             const runtime::Lane& lane, int socket, Guard guard) {
   auto endpoint = make_endpoint(kind, kerf::format("worker {}", self), runtime::make_cpu_device());
   tell(socket, endpoint->address());
   runtime::Wiring wiring;
@@ -65,6 +66,9 @@ std::unique_ptr<runtime::Endpoint> open_side(runtime::TransportKind kind, int se
   wiring.token = 4711;
   wiring.addresses[1 - self] = hear(socket);
   (self == 0 ? wiring.send : wiring.receive)[1 - self] = {lane};
+  if (guard == Guard::kSummed) wiring.elsewhere = {1 - self};
+  if (guard == Guard::kEncrypted)
+    wiring.secrets[1 - self] = std::string(runtime::kSecretBytes, 's');
   endpoint->open(wiring, runtime::after(kPatience));
   return endpoint;
 }

@@ -36,9 +36,14 @@ class Child {
 void tell(int socket, const std::string& text);
 std::string hear(int socket);
 
+// What payload on its way is guarded by: nothing, as within a host; checksums, as between hosts; or
+// encryption.
+enum class Guard { kNone, kSummed, kEncrypted };
+
 // One side of a channel 0 -> 1 with this lane; the other calls it too.
 std::unique_ptr<runtime::Endpoint> open_side(runtime::TransportKind kind, int self,
-                                             const runtime::Lane& lane, int socket);
+                                             const runtime::Lane& lane, int socket,
+                                             Guard guard = Guard::kNone);
 
 double median(std::vector<double> values);
 
