@@ -2,15 +2,16 @@
 //
 // assemble() starts local workers (or waits for those that connect), checks their identity and
 // gives them numbers; start() wires them; send() and next() carry tasks and results in batches. A
-// worker whose process ends, whose connection breaks, that is silent for `silence`, or that owes
-// something (results of tasks, an answer) without progress for `no_progress` is lost: next() throws
-// Error{kLost} that names it, what it was doing, and who waited for what. What a worker owes the
-// crew counts itself; what the worker says that it does is only told. Who waits for another is lost
-// only when all that owe something wait and nothing has moved for `no_progress`, or where they wait
-// for each other alone, for `deadlock`. Time in which this process stood still (standstill.h)
-// counts for nothing. Destroying a crew ends every worker, in order if it can, and reaps every
-// child. Behind the loss of a worker restart() begins again, under another epoch: with workers that
-// know nothing of the ones before but what those left in kept_file().
+// worker whose process ends, whose connection breaks, that is silent for `silence`, that says that
+// its device is lost, or that owes something (results of tasks, an answer) without progress for
+// `no_progress` is lost: next() throws Error{kLost} that names it, what it was doing, and who
+// waited for what. What a worker owes the crew counts itself; what the worker says that it does is
+// only told. Who waits for another is lost only when all that owe something wait and nothing has
+// moved for `no_progress`, or where they wait for each other alone, for `deadlock`. Time in which
+// this process stood still (standstill.h) counts for nothing. Destroying a crew ends every worker,
+// in order if it can, and reaps every child. Behind the loss of a worker restart() begins again,
+// under another epoch: with workers that know nothing of the ones before but what those left in
+// kept_file().
 //
 // A local worker is started as `worker_command --connect ADDRESS --index I --device NAME`.
 //
@@ -109,9 +110,9 @@ class Crew {
   [[nodiscard]] virtual std::optional<CrewResults> next(Deadline deadline) = 0;
   // The worker that ended the run: was lost, or failed. Empty: none did.
   virtual std::optional<int> culprit() const = 0;
-  // Whether what was thrown is the loss of a worker, by death, disconnection or silence, of which
-  // others may take the places. One that hangs, or that told why it failed, would do so again; and
-  // threads die with all.
+  // Whether what was thrown is the loss of a worker, by death, disconnection, silence or the loss
+  // of its device, of which others may take the places. One that hangs, or that told why it failed,
+  // would do so again; and threads die with all.
   virtual bool can_restart() const = 0;
   // Where it can: ends whoever is left, has others take all places, and wires them and gives them
   // their jobs as start() did. What was sent, or owed, before is void. Throws as assemble() and

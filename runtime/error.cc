@@ -27,6 +27,7 @@ int exit_code(ErrorCode code) {
       return 130;
     case ErrorCode::kTimeout:
     case ErrorCode::kLost:
+    case ErrorCode::kDeviceLost:
     case ErrorCode::kProtocol:
     case ErrorCode::kInternal:
       return 1;
@@ -46,6 +47,8 @@ std::string_view to_string(ErrorCode code) {
       return "timeout";
     case ErrorCode::kLost:
       return "lost";
+    case ErrorCode::kDeviceLost:
+      return "device lost";
     case ErrorCode::kInterrupted:
       return "interrupted";
     case ErrorCode::kProtocol:

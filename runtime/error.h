@@ -20,6 +20,7 @@ enum class ErrorCode {
   kUnavailable,  // an address in use, a device, a library or a peer that is not there
   kTimeout,      // somebody did not answer in time
   kLost,         // a worker died or stopped answering
+  kDeviceLost,   // a device that was there failed under its process, which gets no more of it
   kInterrupted,  // Ctrl-C, or the run was cancelled
   kProtocol,     // a peer broke the protocol
   kInternal,     // a bug

@@ -11,6 +11,11 @@ constexpr auto kReconnect = 500ms;
 
 double seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 
+// Another process may have the device again; what is gone is this one's.
+bool has_lost_device(const Member& member) {
+  return member.failure && member.failure->code() == ErrorCode::kDeviceLost;
+}
+
 struct Lost {
   Clock::time_point since;
   std::string how;
@@ -18,7 +23,10 @@ struct Lost {
 
 // How and since when `member` is lost, if it is.
 std::optional<Lost> lost(const Member& member, const CrewOptions& options, Clock::time_point now) {
-  if (member.state == Member::State::kLeft || member.failure) return {};
+  if (member.state == Member::State::kLeft) return {};
+  if (has_lost_device(member))
+    return Lost{*member.failed_at, kerf::format("its device failed: {}", member.failure->what())};
+  if (member.failure) return {};
   if (member.process_end && now >= member.ended_at + kLastWords)
     return Lost{member.ended_at, *member.process_end};
   if (member.state == Member::State::kAbsent) return {};
@@ -144,7 +152,8 @@ std::string name_of(const Member& member) {
 std::string doing_of(const Member& member, Clock::time_point now) {
   if (member.state == Member::State::kAbsent) return "has not registered yet";
   if (member.state == Member::State::kLeft) return "has left";
-  if (member.failure) return kerf::format("failed: {}", member.failure->message());
+  if (member.failure && !has_lost_device(member))
+    return kerf::format("failed: {}", member.failure->message());
   const auto& activity = member.info.activity;
   const double since =
       static_cast<double>(activity.since_ns) / 1e9 + seconds(now - member.reported);

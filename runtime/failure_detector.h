@@ -58,7 +58,8 @@ void forgive(std::vector<Member>& members, Clock::duration by);
 bool may_be_lost(const Member& member, Clock::time_point now);
 
 // The loss at `now` that happened first. A worker that left in order or said why it failed is not
-// lost, nor is one that waits for another, unless all that owe something wait.
+// lost, unless that is the loss of its device; nor is one that waits for another, unless all that
+// owe something wait.
 std::optional<Loss> find_loss(const std::vector<Member>& members, const CrewOptions& options,
                               Clock::time_point now);
 

@@ -18,6 +18,8 @@ using namespace std::chrono_literals;
 
 // What a kept worker ends with when another is to wait for the scheduler that it lost.
 constexpr int kBeginAgain = 75;
+// Likewise behind the loss of its device, of which a new process may have a sound context.
+constexpr int kDeviceGone = 76;
 constexpr auto kShortLife = 2s;
 constexpr int kShortLives = 10;  // in a row
 constexpr auto kBreath = 100ms;  // behind each of those but the first
@@ -39,7 +41,8 @@ void take_signals() {
 std::string why_another(const Process& worker, const std::string& end) {
   if (!worker.exit_code())
     return kerf::format("the worker (pid {}) ended by {}", worker.pid(), end);
-  return "the worker lost its scheduler";
+  return worker.exit_code() == kDeviceGone ? "the worker lost its device"
+                                           : "the worker lost its scheduler";
 }
 
 }  // namespace
@@ -59,7 +62,8 @@ int keep_worker(std::vector<std::string> command) {
     const auto begin = Clock::now();
     Process worker = Process::spawn(command);
     const std::string end = *worker.wait(Deadline::max());
-    if (worker.exit_code().value_or(kBeginAgain) != kBeginAgain) return *worker.exit_code();
+    const int code = worker.exit_code().value_or(kBeginAgain);
+    if (code != kBeginAgain && code != kDeviceGone) return code;
     short_lives = Clock::now() < begin + kShortLife ? short_lives + 1 : 0;
     if (short_lives > 1) std::this_thread::sleep_for(kBreath);
     tell(why_another(worker, end) + "; starts another");
@@ -69,7 +73,9 @@ int keep_worker(std::vector<std::string> command) {
 }
 
 int end_of_worker(const Error& error, int keeper) {
-  return keeper != 0 && error.code() == ErrorCode::kLost ? kBeginAgain : exit_code(error.code());
+  if (keeper == 0) return exit_code(error.code());
+  if (error.code() == ErrorCode::kDeviceLost) return kDeviceGone;
+  return error.code() == ErrorCode::kLost ? kBeginAgain : exit_code(error.code());
 }
 
 void end_with(int keeper) {

@@ -1,7 +1,7 @@
 // A keeper: the process that somebody starts on a host to have a worker there. It computes nothing
 // and speaks with nobody: it starts the worker, starts another when that is killed or has lost its
-// scheduler, and ends as the worker ends otherwise. What a worker held is not its business: the
-// next one is given that by the scheduler.
+// scheduler or its device, and ends as the worker ends otherwise. What a worker held is not its
+// business: the next one is given that by the scheduler.
 //
 // A worker with a keeper was started with kKeeperFlag and the number of that process; those that a
 // scheduler starts itself have theirs in it.

@@ -15,7 +15,8 @@ LibraryFailure meaning_of(cublasStatus_t status) {
     case CUBLAS_STATUS_NOT_SUPPORTED:
       return {ErrorCode::kUnavailable, "; run this worker on another device"};
     case CUBLAS_STATUS_EXECUTION_FAILED:
-      return {ErrorCode::kLost, "; the GPU did not do it: look at nvidia-smi, and use another"};
+      return {ErrorCode::kDeviceLost,
+              "; the GPU did not do it: look at nvidia-smi, and use another"};
     default:
       return {};
   }

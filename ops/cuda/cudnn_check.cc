@@ -25,7 +25,7 @@ LibraryFailure meaning_of(cudnnStatus_t status) {
   if (is_unsupported(status))
     return {ErrorCode::kUnavailable, "; run this worker on another device"};
   if (CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_EXECUTION_FAILED)
-    return {ErrorCode::kLost, "; the GPU did not do it: look at nvidia-smi, and use another"};
+    return {ErrorCode::kDeviceLost, "; the GPU did not do it: look at nvidia-smi, and use another"};
   return {};
 }
 

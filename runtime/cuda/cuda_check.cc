@@ -6,6 +6,10 @@ namespace kerf::runtime {
 
 namespace {
 
+// cudaErrorContained, which CUDA 12.8 does not know by name: an error of memory that ended the
+// processes that used it.
+constexpr auto kContained = static_cast<cudaError_t>(721);
+
 struct Meaning {
   ErrorCode code = ErrorCode::kInternal;
   const char* way_out = "";
@@ -18,9 +22,7 @@ Meaning meaning_of(cudaError_t status) {
               "; take more --workers or --micro-batches, or see who else uses the GPU"};
     case cudaErrorInitializationError:
     case cudaErrorInsufficientDriver:
-    case cudaErrorNoDevice:
     case cudaErrorInvalidDevice:
-    case cudaErrorDevicesUnavailable:
     case cudaErrorSystemDriverMismatch:
     case cudaErrorSystemNotReady:
     case cudaErrorCompatNotSupportedOnDevice:
@@ -28,11 +30,14 @@ Meaning meaning_of(cudaError_t status) {
     case cudaErrorOperatingSystem:
     case cudaErrorUnknown:  // what a driver in disorder says
       return {ErrorCode::kUnavailable, ""};
+    case cudaErrorNoDevice:
+    case cudaErrorDevicesUnavailable:
     case cudaErrorECCUncorrectable:
     case cudaErrorNvlinkUncorrectable:
+    case kContained:
     case cudaErrorHardwareStackError:
     case cudaErrorLaunchTimeout:
-      return {ErrorCode::kLost,
+      return {ErrorCode::kDeviceLost,
               "; the GPU is lost to this process: look at nvidia-smi, and use another device"};
     case cudaErrorIllegalAddress:
     case cudaErrorIllegalInstruction:
@@ -41,7 +46,7 @@ Meaning meaning_of(cudaError_t status) {
     case cudaErrorInvalidPc:
     case cudaErrorLaunchFailure:
     case cudaErrorAssert:
-      return {ErrorCode::kInternal,
+      return {ErrorCode::kDeviceLost,
               "; work that was enqueued earlier did it: CUDA_LAUNCH_BLOCKING=1 shows which"};
     default:
       return {};
@@ -58,6 +63,10 @@ void check_cuda(cudaError_t status, const char* call, const std::string& where) 
               format("{} failed: {} ({}, {}){}", call, cudaGetErrorString(status),
                      cudaGetErrorName(status), static_cast<int>(status), meaning.way_out),
               where);
+}
+
+bool is_device_lost(cudaError_t status) {
+  return status != cudaSuccess && meaning_of(status).code == ErrorCode::kDeviceLost;
 }
 
 void use_cuda_device(int index) {

@@ -188,6 +188,7 @@ class CudaDevice : public Device {
 
 void CudaDevice::need(cudaError_t status, const std::string& refused, const char* way_out) const {
   if (status == cudaSuccess) return;
+  if (is_device_lost(status)) check_cuda(status, refused.c_str(), name());
   ignore_cuda_error(status);
   throw Error(ErrorCode::kUnavailable,
               format("{}: {} ({}, {}); {}", refused, cudaGetErrorString(status),
@@ -284,9 +285,15 @@ void check_there(int index) {
 
 }  // namespace
 
+// What was never open is not lost.
 std::unique_ptr<Device> make_cuda_device(int index) {
   check_there(index);
-  return std::make_unique<CudaDevice>(index);
+  try {
+    return std::make_unique<CudaDevice>(index);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kDeviceLost) throw;
+    throw Error(ErrorCode::kUnavailable, error.message(), error.where());
+  }
 }
 
 std::string cuda_identity(int index) {

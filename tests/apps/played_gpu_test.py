@@ -69,17 +69,35 @@ class PlayedGpus(KerfTest):
                             *BOTH)
         self.assert_one_error(answer, "worker", "cuda:", "MiB", "--workers")
 
-    def test_a_gpu_that_is_lost_late(self):
+    def test_a_gpu_that_is_lost_late_in_each_process_ends_the_run_with_the_first_cause(self):
         """Of the second worker alone: the first one's is whole."""
         for error, way_out in (("ecc", "nvidia-smi"), ("address", "CUDA_LAUNCH_BLOCKING=1")):
+            for more, begun in (((), 2), (("--no-restart",), 0)):
+                with self.subTest(error=error, more=more):
+                    answer = self.fails(*SMALL, *BOTH, *more, environment={"KERF_PLAYED_GPU": f"1 TakeLargest 1 {error}"})
+                    self.assertEqual(answer.returncode, 1, answer.stderr)
+                    self.assertRegex(answer.stderr, r"error: round 0, task \d+: worker 1 \(pid \d+\) was lost: its device failed: cuda:1, pool2, step 0: 1F1: .*" + way_out)
+                    self.assertEqual(answer.stderr.count("begin again before round 0"), begun, answer.stderr)
+                    self.assertEqual("that, and 2 losses in the same round since" in answer.stderr, begun == 2)
+
+    def test_behind_a_gpu_that_was_lost_once_the_run_goes_on_to_the_same_bits(self):
+        whole = self.weights(*BOTH)
+        for error, others in (("ecc", 9), ("address", 2)):
             with self.subTest(error=error):
-                answer = self.fails(*SMALL, *BOTH, environment={"KERF_PLAYED_GPU": f"1 TakeLargest 1 {error}"})
-                self.assert_one_error(answer, "cuda:1, pool2, step 0: 1F1, round 0, task 1: worker 1", way_out, code=1)
+                once = self.folder / f"{error} once".replace(" ", "-")
+                process = self.start("train", *SMALL, *BOTH, "--out", self.folder / "again", env={**os.environ, "KERF_PLAYED_GPU": f"1 TakeLargest {others} {error} {once}"})
+                _, errors = process.communicate(timeout=60 * SLOW)
+                self.assertEqual(process.returncode, 0, errors)
+                self.assertRegex(errors, r"worker 1 \(pid \d+\) was lost: its device failed: cuda:1, ")
+                record = json.loads((self.folder / "again" / "run.json").read_text())
+                self.assertEqual((record["losses"], (self.folder / "again" / "weights.safetensors").read_bytes()), whole)
+                self.assertEqual(record["restarts"], 1)
 
     def test_a_gpu_that_two_share_is_lost_to_one(self):
         """Only the second has products; the first has memory of its slots mapped, and ends."""
-        answer = self.fails(*SMALL, "--workers", 2, "--device", "cuda:0", environment={"KERF_PLAYED_GPU": "0 MatmulRun 3 ecc"})
-        self.assert_one_error(answer, "cuda:0, fc", "worker 1", "nvidia-smi", code=1)
+        answer = self.fails(*SMALL, "--workers", 2, "--device", "cuda:0", "--no-restart", environment={"KERF_PLAYED_GPU": "0 MatmulRun 3 ecc"})
+        self.assertEqual(answer.returncode, 1, answer.stderr)
+        self.assertRegex(answer.stderr, "error: .*worker 1 .*cuda:0, fc.*nvidia-smi")
 
 
 if __name__ == "__main__":

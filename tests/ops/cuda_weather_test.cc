@@ -6,6 +6,7 @@
 
 #include "ops/cuda/kernel_memory.h"
 #include "ops/workbench.h"
+#include "runtime/cuda/cuda_check.h"
 #include "runtime/host_work.h"
 #include "runtime/inproc/inproc_pipe.h"
 #include "tests/conformance/operator_fixture.h"
@@ -84,7 +85,7 @@ TEST_F(CudaWeather, WhatAKernelDidWrongShowsLateAndSaysSo) {
   break_gpu(cudaErrorIllegalAddress);
   const auto error = error_of([&] { stream_->synchronize(); });
   ASSERT_TRUE(error);
-  EXPECT_EQ(error->code(), ErrorCode::kInternal);
+  EXPECT_EQ(error->code(), ErrorCode::kDeviceLost);
   EXPECT_THAT(error->what(), AllOf(HasSubstr("illegal memory access"), HasSubstr("earlier"),
                                    HasSubstr("CUDA_LAUNCH_BLOCKING=1")));
 }
@@ -93,8 +94,38 @@ TEST_F(CudaWeather, AGpuThatIsLostIsLost) {
   break_gpu(cudaErrorECCUncorrectable);
   const auto error = error_of([&] { stream_->synchronize(); });
   ASSERT_TRUE(error);
-  EXPECT_EQ(error->code(), ErrorCode::kLost);
+  EXPECT_EQ(error->code(), ErrorCode::kDeviceLost);
   EXPECT_THAT(error->what(), AllOf(HasSubstr("cuda:0"), HasSubstr("ECC"), HasSubstr("lost")));
+}
+
+// Of each of them every later call says the same: the context is gone. Of other errors it is not.
+TEST_F(CudaWeather, WhateverEndsTheContextIsTheLossOfADevice) {
+  for (const int status : {46, 100, 214, 220, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721})
+    EXPECT_TRUE(runtime::is_device_lost(static_cast<cudaError_t>(status))) << status;
+  for (const cudaError_t status :
+       {cudaSuccess, cudaErrorInvalidValue, cudaErrorMemoryAllocation, cudaErrorNotReady,
+        cudaErrorInsufficientDriver, cudaErrorInvalidDevice, cudaErrorUnknown})
+    EXPECT_FALSE(runtime::is_device_lost(status)) << status;
+}
+
+// One that fails while it is opened was not there.
+TEST_F(CudaWeather, AGpuThatCannotBeOpenedIsUnavailable) {
+  for (const cudaError_t status : {cudaErrorDevicesUnavailable, cudaErrorECCUncorrectable}) {
+    fail_next("cudaInitDevice", status);
+    const auto error = error_of([] { (void)runtime::make_device("cuda:0"); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), ErrorCode::kUnavailable);
+    EXPECT_THAT(error->what(), HasSubstr("cuda:0"));
+  }
+}
+
+TEST_F(CudaWeather, AGpuThatIsGoneWhenMemoryIsPinnedIsLost) {
+  std::vector<std::byte> memory(4096);
+  break_gpu(cudaErrorLaunchFailure);
+  const auto error = error_of([&] { (void)device_->register_host(memory.data(), memory.size()); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kDeviceLost);
+  EXPECT_THAT(error->what(), HasSubstr("cannot pin 4096 bytes"));
 }
 
 // What cuBLASLt says of a GPU that failed says less than CUDA does.
@@ -102,7 +133,7 @@ TEST_F(CudaWeather, AProductThatFailsIsToldInTheWordsOfCuda) {
   fail_next("launch", cudaErrorECCUncorrectable);
   const auto error = error_of([&] { multiply(); });
   ASSERT_TRUE(error);
-  EXPECT_EQ(error->code(), ErrorCode::kLost);
+  EXPECT_EQ(error->code(), ErrorCode::kDeviceLost);
   EXPECT_THAT(error->what(), AllOf(HasSubstr("cuda:0"), HasSubstr("cublasLtMatmul"),
                                    HasSubstr("ECC"), HasSubstr("nvidia-smi")));
 }
@@ -144,7 +175,7 @@ TEST_F(CudaWeather, AConvolutionThatFailsIsToldInTheWordsOfCuda) {
   fail_next("launch", cudaErrorECCUncorrectable);
   const auto error = error_of([&] { convolve(); });
   ASSERT_TRUE(error);
-  EXPECT_EQ(error->code(), ErrorCode::kLost);
+  EXPECT_EQ(error->code(), ErrorCode::kDeviceLost);
   EXPECT_THAT(error->what(), AllOf(HasSubstr("cuda:0"), HasSubstr("cudnnBackendExecute"),
                                    HasSubstr("ECC"), HasSubstr("nvidia-smi")));
 }

@@ -47,6 +47,29 @@ TEST(CrewDeath, AKilledWorkerIsNamedAtOnceWithWhatItDidAndWhoWaited) {
   for (const int pid : pids) EXPECT_TRUE(is_gone(pid)) << pid;
 }
 
+// It tells so itself, and another process may have a sound one.
+TEST(CrewDeath, AWorkerWhoseDeviceFailedIsLostAndAnotherTakesItsPlace) {
+  auto crew = start_crew(options_for(TransportKind::kShm, 2), true);
+  const int before = crew->workers()[1].pid;
+  crew->send(0, {"receive 1"});
+  ASSERT_TRUE(wait_for_report(*crew, 0, "a greeting"));
+  crew->send(1, {"lose a kernel went astray"});
+  const Error error = end_of(*crew);
+  EXPECT_EQ(error.code(), ErrorCode::kLost);
+  EXPECT_THAT(error.message(),
+              AllOf(HasSubstr(kerf::format("worker 1 (pid {}) was lost: its device failed: "
+                                           "cuda:7: a kernel went astray",
+                                           before)),
+                    HasSubstr("a greeting from worker 1")));
+  EXPECT_EQ(crew->culprit(), 1);
+  ASSERT_TRUE(crew->can_restart());
+  crew->restart();
+  EXPECT_NE(crew->workers()[1].pid, before);
+  crew->send(1, {"echo here again"});
+  EXPECT_THAT(take(*crew, 1), testing::ElementsAre("here again"));
+  crew->stop();
+}
+
 TEST(CrewDeath, AStoppedWorkerIsLostBySilenceAndKilled) {
   auto crew = start_crew(options_for(TransportKind::kIpc, 2));
   const int pid = crew->workers()[0].pid;

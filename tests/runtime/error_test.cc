@@ -28,8 +28,8 @@ TEST(ExitCode, IsTwoForWhatThePersonCanPutRight) {
 
 TEST(ExitCode, Is130ForAnInterruptAndOneForAllElse) {
   EXPECT_EQ(exit_code(ErrorCode::kInterrupted), 130);
-  for (const ErrorCode code :
-       {ErrorCode::kTimeout, ErrorCode::kLost, ErrorCode::kProtocol, ErrorCode::kInternal})
+  for (const ErrorCode code : {ErrorCode::kTimeout, ErrorCode::kLost, ErrorCode::kDeviceLost,
+                               ErrorCode::kProtocol, ErrorCode::kInternal})
     EXPECT_EQ(exit_code(code), 1) << to_string(code);
 }
 

@@ -159,6 +159,20 @@ TEST_F(Spares, OfAKeeperComeByThemselvesAndTakeTheSamePlace) {
   for (Process& keeper : workers_) EXPECT_EQ(keeper.wait(after(5s)), "exit code 0");
 }
 
+TEST_F(Spares, OfAKeeperComeBehindOneThatLostItsDevice) {
+  options_.spares = 0;
+  begin({"--keep"});
+  const std::vector<int> before = pids();
+  crew_->send(1, {"lose a kernel went astray"});
+  EXPECT_THAT(end_of(*crew_).message(), HasSubstr("its device failed: cuda:7: a kernel"));
+  crew_->restart();
+  EXPECT_NE(pids()[1], before[1]);
+  EXPECT_THAT(parent_of(pids()[1]), testing::AnyOf(workers_[0].pid(), workers_[1].pid()));
+  expect_work();
+  crew_->stop();
+  for (Process& keeper : workers_) EXPECT_EQ(keeper.wait(after(5s)), "exit code 0");
+}
+
 TEST_F(Spares, EndWithTheirKeepers) {
   begin({"--keep"});
   kill_one();

@@ -25,11 +25,14 @@ using testing::AllOf;
 using testing::Each;
 using testing::HasSubstr;
 
-const ProgramFactories kPrograms{
-    {"ring", worker_half<RingWorker>},      {"frail", worker_half<FrailWorker>},
-    {"fickle", worker_half<FickleWorker>},  {"failing", worker_half<FailingWorker>},
-    {"full", worker_half<FullWorker>},      {"cramped", worker_half<CrampedWorker>},
-    {"sharing", worker_half<SharingWorker>}};
+const ProgramFactories kPrograms{{"ring", worker_half<RingWorker>},
+                                 {"frail", worker_half<FrailWorker>},
+                                 {"fickle", worker_half<FickleWorker>},
+                                 {"failing", worker_half<FailingWorker>},
+                                 {"full", worker_half<FullWorker>},
+                                 {"cramped", worker_half<CrampedWorker>},
+                                 {"deviceless", worker_half<DevicelessWorker>},
+                                 {"sharing", worker_half<SharingWorker>}};
 
 std::unique_ptr<runtime::Crew> crew_of(int workers, TransportKind transport) {
   return crew_of_this_program(kPrograms, workers, transport);
@@ -273,6 +276,36 @@ TEST(Restarts, WhatDiesOfTheSameTaskThreeTimesEndsTheRunWithTheFirstCause) {
               AllOf(HasSubstr("signal 9 (Killed)"), HasSubstr("2 losses in the same round since")));
   // The first may come before results of the rounds before that task, or be met while all begin.
   EXPECT_THAT(begun_before.size(), AllOf(testing::Ge(2u), testing::Le(12u)));
+}
+
+TEST(Restarts, AWorkerWhoseDeviceFailedIsReplaced) {
+  const tests::TemporaryFolder folder;
+  ::setenv("KERF_TEST_ONCE", (folder / "once").c_str(), 1);
+  const RingOptions options;
+  const auto crew = crew_of(options.workers, TransportKind::kShm);
+  Named program("deviceless", options);
+  std::vector<std::string> lost;
+  LoopOptions how = restarting();
+  how.restarts.lost = [&](const Error& loss, int64_t) { lost.emplace_back(loss.what()); };
+  run(program, *crew, how);
+  crew->stop();
+  ::unsetenv("KERF_TEST_ONCE");
+  EXPECT_EQ(program.place(), undisturbed(options));
+  program.expect_once_a_round();
+  EXPECT_THAT(lost, testing::ElementsAre(AllOf(
+                        HasSubstr("worker 1"),
+                        HasSubstr("was lost: its device failed: cuda:7: a kernel went astray"))));
+}
+
+TEST(Restarts, OfADeviceThatFailsInEachProcessTheFirstCauseEndsTheRun) {
+  const RingOptions options{.workers = 2, .rounds = 10};
+  const auto crew = crew_of(options.workers, TransportKind::kIpc);
+  Named program("deviceless", options);
+  const auto error = tests::error_of([&] { run(program, *crew, restarting(nullptr, 10s)); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kLost);
+  EXPECT_THAT(error->what(),
+              AllOf(HasSubstr("a kernel went astray"), HasSubstr("2 losses in the same round")));
 }
 
 // Kills a worker of each crew that begins again, before it has registered.

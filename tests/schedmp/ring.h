@@ -2,6 +2,7 @@
 // too few, or meets a message of before, comes to other bits; and workers that die, fail or differ.
 #pragma once
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -11,6 +12,7 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <string>
@@ -18,6 +20,7 @@
 #include <vector>
 
 #include "runtime/format.h"
+#include "runtime/open_file.h"
 #include "schedmp/encoded_program.h"
 #include "schedmp/scheduler.h"
 #include "schedmp/state.h"
@@ -235,6 +238,29 @@ class SharingWorker : public KeepsState<SharingWorker, WorkerHalf<RingMessages>>
  private:
   int worker_ = 0;
   uint64_t seen_ = 0;
+};
+
+// Its device fails under it, once where the environment has KERF_TEST_ONCE, a file that whoever
+// fails makes; else of its third task, whoever it is.
+class DevicelessWorker : public RingWorker {
+ public:
+  void start(runtime::Workplace& workplace, const int64_t& job) override {
+    is_second_ = workplace.worker == 1;
+    RingWorker::start(workplace, job);
+  }
+  uint64_t update(const RingTask& task) override {
+    if (is_second_ && ++tasks_ == 3 && fails())
+      throw Error(ErrorCode::kDeviceLost, "a kernel went astray", "cuda:7");
+    return RingWorker::update(task);
+  }
+
+ private:
+  static bool fails() {
+    const char* const once = std::getenv("KERF_TEST_ONCE");
+    return once == nullptr || runtime::OpenFile(::open(once, O_CREAT | O_EXCL, 0600)).number() >= 0;
+  }
+  bool is_second_ = false;
+  int tasks_ = 0;
 };
 
 // Fails by itself.

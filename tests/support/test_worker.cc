@@ -167,6 +167,7 @@ class WordsHandler final : public runtime::Handler {
 
   static std::string end(const std::string& verb, std::istringstream& words) {
     if (verb == "fail") throw Error(ErrorCode::kInternal, rest(words), "test/fail");
+    if (verb == "lose") throw Error(ErrorCode::kDeviceLost, rest(words), "cuda:7");
     if (verb == "die") ::kill(::getpid(), SIGKILL);
     if (verb == "stop") ::kill(::getpid(), SIGSTOP);
     int code = 0;

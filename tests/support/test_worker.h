@@ -7,6 +7,7 @@
 //   linger MS       what it has takes MS milliseconds to tear down at the end
 //   perish          tearing down what it has kills the process by SIGKILL
 //   fail TEXT       throws Error{kInternal, TEXT}
+//   lose TEXT       throws Error{kDeviceLost, TEXT}
 //   exit CODE       the process ends
 //   die             the process is killed by SIGKILL
 //   send P TEXT     sends TEXT over the channel to worker P

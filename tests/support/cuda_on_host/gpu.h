@@ -15,7 +15,8 @@
 //
 // A process whose environment has KERF_PLAYED_GPU="1 Conv 20 ecc" loses its GPU 1 to a memory error
 // when it has run 20 kernels with "Conv" in their names and comes to the next; with "address", to a
-// kernel that went astray.
+// kernel that went astray. With a file's path behind that, only the first process that comes there
+// loses it, which makes the file.
 //
 // Threads: any, as CUDA's.
 #pragma once

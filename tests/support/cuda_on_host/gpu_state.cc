@@ -1,7 +1,9 @@
 #include "tests/support/cuda_on_host/gpu_state.h"
 
 #include <cxxabi.h>
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -73,8 +75,10 @@ GpuState::GpuState() {
   Break found;
   std::string error;
   words >> found.device >> found.kernel >> found.others >> error;
-  if (!words || (error != "ecc" && error != "address"))
-    die(std::string("KERF_PLAYED_GPU is no 'GPU KERNEL OTHERS ecc|address': ") + said);
+  const bool is_sound = !words.fail();
+  words >> found.once;
+  if (!is_sound || (error != "ecc" && error != "address"))
+    die(std::string("KERF_PLAYED_GPU is no 'GPU KERNEL OTHERS ecc|address [ONCE]': ") + said);
   found.error = error == "ecc" ? cudaErrorECCUncorrectable : cudaErrorIllegalAddress;
   break_ = std::move(found);
 }
@@ -141,7 +145,7 @@ void GpuState::break_with(cudaError_t error) {
 }
 
 void GpuState::break_at(int device, const std::string& kernel, int others, cudaError_t error) {
-  break_ = {device, kernel, others, error};
+  break_ = {device, kernel, others, error, {}};
 }
 
 bool GpuState::breaks(const GpuItem& item, int device) {
@@ -149,6 +153,12 @@ bool GpuState::breaks(const GpuItem& item, int device) {
       (break_->device != kAnyGpu && break_->device != device) ||
       item.kernel.text().find(break_->kernel) == std::string::npos || break_->others-- > 0)
     return false;
+  const std::string& once = break_->once;
+  if (!once.empty()) {
+    const int file = ::open(once.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    if (file < 0) return break_.reset(), false;
+    ::close(file);
+  }
   break_with(break_->error);
   return true;
 }

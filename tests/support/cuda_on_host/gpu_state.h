@@ -100,6 +100,7 @@ class GpuState {
     std::string kernel;
     int others = 0;  // that do their work before
     cudaError_t error = cudaSuccess;
+    std::string once;  // a file: of all that break so, only who makes it does; empty: all do
   };
   // False where nothing can be done. Leaves the memory open.
   bool step();
