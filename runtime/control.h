@@ -108,6 +108,9 @@ class ControlServer {
   // Empty when the deadline passed, wake() was called or a watched descriptor became readable.
   // Throws Error{kUnavailable} when it can let in nobody any more.
   [[nodiscard]] virtual std::optional<Incoming> receive(Deadline deadline) = 0;
+  // Bytes that are kept of clocks and of what the store answered, since the peer has not said that
+  // it has them.
+  virtual int64_t unacknowledged_answers(int peer) const = 0;
   virtual void forget(int peer) = 0;  // drop its queue; later messages of it are strangers'
   virtual void watch(int descriptor) = 0;
   virtual void unwatch(int descriptor) = 0;

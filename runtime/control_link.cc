@@ -16,6 +16,7 @@ constexpr uint16_t kMoreFollows = 0x8000;
 
 constexpr size_t kAcknowledgementBytes = sizeof(uint64_t);
 constexpr size_t kPieceBytes = kMaxControlBytes - kAcknowledgementBytes;
+constexpr int64_t kBesideFrame = 64;  // bytes that keeping one takes, about
 constexpr int kOwedAtMost = 64;
 constexpr auto kOwedFor = 20ms;
 constexpr auto kQuiet = 300ms;
@@ -28,6 +29,10 @@ ControlType type_of(const Frame& frame) {
 
 bool is_message(const Frame& frame) {
   return type_of(frame) >= ControlType::kRegister && type_of(frame) <= ControlType::kStored;
+}
+
+bool is_answer(const ControlMessage& message) {
+  return message.type == ControlType::kStored || message.type == ControlType::kClock;
 }
 
 }  // namespace
@@ -59,7 +64,10 @@ void ControlLink::send(const ControlMessage& message) {
     if (!rest.empty()) type |= kMoreFollows;
     std::string frame = make(type, unacknowledged_.next(), piece);
     emit_(frame);
-    unacknowledged_.number(std::move(frame));
+    const int64_t of_answer =
+        is_answer(message) ? kBesideFrame + static_cast<int64_t>(frame.size()) : 0;
+    kept_answers_ += of_answer;
+    unacknowledged_.number({std::move(frame), of_answer});
   } while (!rest.empty());
   ++counters_.sent;
 }
@@ -76,7 +84,8 @@ std::optional<ControlMessage> ControlLink::receive(const Frame& frame) {
   heard_ = true;
   uint64_t arrived = 0;
   std::memcpy(&arrived, frame.payload.data(), sizeof arrived);
-  unacknowledged_.acknowledged(std::min(arrived, unacknowledged_.next()));
+  unacknowledged_.acknowledged(std::min(arrived, unacknowledged_.next()),
+                               [this](const Kept& sent) { kept_answers_ -= sent.of_answer; });
   probe_at_ = after(kQuiet);
 
   switch (frame.header.type) {
@@ -140,7 +149,7 @@ void ControlLink::acknowledge_now() {
 
 void ControlLink::send_again(uint64_t from) {
   counters_.resent +=
-      unacknowledged_.resend_from(from, [&](uint64_t, const std::string& again) { emit_(again); });
+      unacknowledged_.resend_from(from, [&](uint64_t, const Kept& again) { emit_(again.frame); });
 }
 
 // One request per gap: everything that follows the gap would ask again otherwise.

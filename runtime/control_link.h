@@ -39,6 +39,8 @@ class ControlLink {
   // Asks the other end to say at once what it has.
   void probe();
   bool all_acknowledged() const { return unacknowledged_.empty(); }
+  // Bytes that are kept of answers, of which the other end has as many as it asks for.
+  int64_t unacknowledged_answers() const { return kept_answers_; }
   const ControlCounters& counters() const { return counters_; }
 
   // Whether a frame of a stranger may open a link.
@@ -54,7 +56,12 @@ class ControlLink {
 
   Emit emit_;
   size_t takes_;
-  SendWindow<std::string> unacknowledged_;
+  struct Kept {
+    std::string frame;
+    int64_t of_answer = 0;  // bytes, where it answers one of the other end
+  };
+  SendWindow<Kept> unacknowledged_;
+  int64_t kept_answers_ = 0;
   ReceiveWindow received_;
   ControlMessage partial_;  // pieces so far of a message above 1 MiB
   bool oversized_ = false;  // skips the rest of a message that is too large

@@ -22,9 +22,15 @@ class SendWindow {
     pending_.push_back(std::move(message));
     return first_ + pending_.size() - 1;
   }
-  // All messages below `next` have arrived. Numbers beyond what was sent are ignored.
+  // All messages below `next` have arrived: calls arrived(message) for each that had not. Numbers
+  // beyond what was sent are ignored.
   void acknowledged(uint64_t next) {
+    acknowledged(next, [](const Message&) {});
+  }
+  template <class Arrived>
+  void acknowledged(uint64_t next, Arrived&& arrived) {
     while (!pending_.empty() && first_ < next) {
+      arrived(pending_.front());
       pending_.pop_front();
       ++first_;
     }

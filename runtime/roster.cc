@@ -65,6 +65,7 @@ void Roster::handle_message(Member& member, const ControlServer::Incoming& incom
     case ControlType::kResults:
       return take_results(member, message.payload);
     case ControlType::kReport:
+      expect_acknowledgements(member);
       return take_report(member, message.payload);
     case ControlType::kAddress:
       if (member.state != State::kJoined)
@@ -76,6 +77,7 @@ void Roster::handle_message(Member& member, const ControlServer::Incoming& incom
     case ControlType::kStore:
       if (!uses_store(member) || (member.state != State::kStarted && member.state != State::kReady))
         throw Error(ErrorCode::kProtocol, "it asked for files of the run that it may not use");
+      expect_acknowledgements(member);
       store_->take(member.info.worker, message.payload);
       // Its reports are behind all that it sent ahead, which a slow network takes long for.
       member.progressed = member.heard;
@@ -94,6 +96,17 @@ void Roster::handle_message(Member& member, const ControlServer::Incoming& incom
       throw Error(ErrorCode::kProtocol, kerf::format("a worker sent a message of type {}",
                                                      static_cast<int>(message.type)));
   }
+}
+
+// What it is answered is kept until it says that it has it.
+void Roster::expect_acknowledgements(const Member& member) const {
+  const int64_t kept = server_.unacknowledged_answers(member.peer);
+  const int64_t most = most_unacknowledged(uses_store(member) ? store_->window() : 0);
+  if (kept > most)
+    throw Error(ErrorCode::kProtocol,
+                kerf::format("it asks on and on and never says that it has the answers, of which "
+                             "{} bytes are kept; {} may be",
+                             kept, most));
 }
 
 // Its peers are sent there: to no other host than the one that it speaks from.

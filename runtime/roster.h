@@ -63,6 +63,7 @@ class Roster {
 
  private:
   void handle_message(Member& member, const ControlServer::Incoming& incoming);
+  void expect_acknowledgements(const Member& member) const;
   void take_report(Member& member, const std::string& payload);
   void take_addresses(Member& member, const ControlServer::Incoming& incoming);
   void take_results(Member& member, const std::string& payload);

@@ -71,6 +71,11 @@ inline int64_t cost_of(const StoreRequest& request) {
          request.count;
 }
 
+// Bytes of answers that a worker may have without saying so, each with what keeping it takes: what
+// it is sent meanwhile, and once more what it has and said so of on the way; and room for clocks
+// and for the texts of failures.
+inline int64_t most_unacknowledged(int64_t window) { return 3 * window + (int64_t{4} << 20); }
+
 // Of each of so many workers: 64 MiB for all, or half a MiB for each of more than 128.
 inline constexpr int64_t kStoreWindows = int64_t{64} << 20;
 inline int64_t store_window(int workers) {

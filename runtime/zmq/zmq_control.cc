@@ -112,6 +112,11 @@ class ZmqControlServer final : public ControlServer {
     }
   }
 
+  int64_t unacknowledged_answers(int peer) const override {
+    const auto found = peers_.find(peer);
+    return found == peers_.end() ? 0 : found->second.link.unacknowledged_answers();
+  }
+
   void forget(int peer) override {
     const auto found = peers_.find(peer);
     if (found == peers_.end()) return;
