@@ -1,9 +1,8 @@
 // The CPU: memory from a block pool, copies done when asked for, events that have always happened.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <new>
 #include <thread>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "runtime/cpu/block_pool.h"
 #include "runtime/device.h"
 #include "runtime/error.h"
+#include "runtime/free_memory.h"
 #include "runtime/host_work.h"
 #include "runtime/memory_meter.h"
 #include "runtime/time.h"
@@ -54,10 +54,10 @@ class CpuTimeline : public Timeline {
   std::vector<int64_t> moments_;
 };
 
-size_t physical_bytes() {
-  const long pages = ::sysconf(_SC_PHYS_PAGES);
-  const long page = ::sysconf(_SC_PAGE_SIZE);
-  return pages > 0 && page > 0 ? static_cast<size_t>(pages) * static_cast<size_t>(page) : 0;
+// 0 where nobody tells.
+size_t bytes_of_host() {
+  const int64_t all = host_memory().all;
+  return all == std::numeric_limits<int64_t>::max() ? 0 : static_cast<size_t>(all);
 }
 
 std::string processor_name() {
@@ -108,7 +108,7 @@ class CpuDevice : public Device {
   }
 
  private:
-  const size_t capacity_ = physical_bytes();
+  const size_t capacity_ = bytes_of_host();
   BlockPool pool_;
   MemoryMeter meter_;
 };

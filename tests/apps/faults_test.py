@@ -214,6 +214,14 @@ class Cgroup:
 
 
 class R15(FaultyTest):
+    def test_the_memory_of_a_cgroup_is_all_there_is(self):
+        limit = 256 * MIB
+        cgroup = Cgroup(limit)
+        self.addCleanup(cgroup.close)
+        answer = run("devices", "--json", preexec_fn=lambda: cgroup.add(os.getpid()))
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        self.assertEqual(next(each["memory_bytes"] for each in json.loads(answer.stdout)["devices"] if each["name"] == "cpu"), limit)
+
     def test_out_of_memory(self):
         limit = 32 * MIB
         cgroup = Cgroup(limit)

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "runtime/device.h"
 #include "runtime/file.h"
 #include "tests/support/temporary_folder.h"
 
@@ -31,6 +32,11 @@ class FreeMemory : public testing::Test {
 
   const tests::TemporaryFolder root_;
 };
+
+// Whatever cgroups this process is in.
+TEST(MemoryOfTheCpu, IsWhatThereIsForThisProcess) {
+  EXPECT_EQ(make_cpu_device()->memory().capacity, static_cast<size_t>(host_memory().all));
+}
 
 TEST_F(FreeMemory, IsTheHostsWhereNothingBoundsIt) {
   expect(1'024'000, 614'400);
