@@ -32,7 +32,15 @@ std::optional<std::string> variable_of_process(const std::string& name) {
 std::string host_of(const Meeting& meeting) {
   if (meeting.alone) return runtime::kLoopbackHost;
   std::string host = runtime::number_of_host(meeting.hosts[0]);
-  if (meeting.hosts.size() == 1 || !runtime::is_loopback_host(host)) return host;
+  if (!runtime::is_loopback_host(host)) return host;
+  if (meeting.hosts.size() == 1 && meeting.apart)
+    throw Error(ErrorCode::kUsage,
+                format("\"{}\" is {} here, where each host finds itself, and tasks are on several; "
+                       "give --listen tcp://HOST:PORT, HOST being task 0's address in their "
+                       "network, or set MASTER_ADDR to that",
+                       meeting.hosts[0], host),
+                "MASTER_ADDR");
+  if (meeting.hosts.size() == 1) return host;
   return runtime::host_towards(format("tcp://{}:1", meeting.hosts[1]));
 }
 

@@ -117,6 +117,18 @@ int port_of(const Environment& environment) {
   return kFirstPort + static_cast<int>(sum % kPorts);
 }
 
+// As far as anybody says: some are on other hosts than this task, or it is on another than the
+// first.
+bool is_apart(const Environment& environment, const Rank& rank) {
+  if (rank.local && *rank.local != rank.rank) return true;
+  for (const auto& [variable, launcher] :
+       {std::pair("LOCAL_WORLD_SIZE", "torchrun"), {"OMPI_COMM_WORLD_LOCAL_SIZE", "mpirun"}})
+    if (const auto here = said(environment, variable, launcher); here && here->value < rank.ranks)
+      return true;
+  const auto nodes = said(environment, "SLURM_STEP_NUM_NODES", "slurm");
+  return nodes && nodes->value > 1 && is_in_step(environment);
+}
+
 }  // namespace
 
 void check_launcher(const std::string& launcher) {
@@ -174,6 +186,7 @@ Meeting find_meeting(const Environment& environment, const Rank& rank) {
           "nobody says on which host task 0 is; give --listen tcp://HOST:PORT, HOST being that "
           "one, or set MASTER_ADDR");
   }
+  meeting.apart = is_apart(environment, rank);
   meeting.port = port_of(environment);
   return meeting;
 }

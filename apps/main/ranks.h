@@ -45,6 +45,7 @@ struct Meeting {
   // The first is task 0's. One alone: all tasks are on it, where `alone`.
   std::vector<std::string> hosts;
   bool alone = false;
+  bool apart = false;  // it is known that tasks are on several hosts
   int port = 0;
 };
 // Hosts are the step's, or MASTER_ADDR. The port is MASTER_PORT (or the next, where torchrun

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import pathlib
 import re
 import resource
@@ -486,6 +487,12 @@ class Addresses(KerfTest):
     def test_an_address_beyond_this_host(self):
         self.refused("tcp://0.0.0.0:5555", "0.0.0.0")
         self.refused("tcp://192.0.2.1:5555", "192.0.2.1")
+
+    def test_a_meeting_at_an_address_where_each_host_finds_itself(self):
+        tasks = {"RANK": "0", "WORLD_SIZE": "3", "LOCAL_RANK": "0", "MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}
+        for more in ({"LOCAL_WORLD_SIZE": "2"}, {"RANK": "1"}):
+            answer = run("train", "lenet5", "--data", "synthetic:64x784x10", "--workers", 2, "--steps", 2, "--launcher", "torchrun", "--out", self.folder / "out", env={**os.environ, **tasks, **more})
+            self.assert_one_error(answer, "MASTER_ADDR: ", "localhost", "127.0.0.1", "--listen tcp://HOST:PORT")
 
     def test_a_malformed_address(self):
         self.refused("somewhere", "somewhere")

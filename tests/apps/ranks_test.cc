@@ -155,6 +155,19 @@ TEST(Ranks, TasksMeetWhereTheFirstIs) {
   EXPECT_LT(find_meeting(of(here), rank).port, kFirstPort + kPorts);
 }
 
+TEST(Ranks, TasksAreKnownToBeOnSeveralHostsWhereSomebodySaysSo) {
+  const Variables meeting{{"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"}};
+  const auto apart = [&](const Variables& more, const Rank& rank) {
+    return find_meeting(of(with(meeting, more)), rank).apart;
+  };
+  EXPECT_FALSE(apart({}, {2, 4, {}}));
+  EXPECT_FALSE(apart({}, {2, 4, 2}));
+  EXPECT_TRUE(apart({}, {2, 4, 0})) << "the first of its host";
+  EXPECT_FALSE(apart({{"LOCAL_WORLD_SIZE", "4"}}, {0, 4, 0}));
+  EXPECT_TRUE(apart({{"LOCAL_WORLD_SIZE", "2"}}, {0, 4, 0}));
+  EXPECT_TRUE(apart({{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}, {0, 4, 0}));
+}
+
 TEST(Ranks, WhereNobodySaysWhereTheWayOutIsTold) {
   for (const Variables& variables :
        {kMpi, with(kMpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}, {"PMIX_NAMESPACE", "12"}}),
