@@ -146,6 +146,8 @@ void LiveCrew::wait_for_all(const Waiting& waiting, std::chrono::milliseconds ti
   const auto deadline = own_time() + timeout;
   int told = -1;
   while (true) {
+    // Whoever would heed it looks when all are here.
+    if (interrupt_->asked()) interrupt_->raise();
     throw_if_over();
     look_at_spares();
     const int here = roster_->joined();

@@ -116,7 +116,7 @@ class Crew {
   virtual bool can_restart() const = 0;
   // Where it can: ends whoever is left, has others take all places, and wires them and gives them
   // their jobs as start() did. What was sent, or owed, before is void. Throws as assemble() and
-  // start() do.
+  // start() do; an interrupt that is asked for while others are waited for is raised.
   virtual void restart(const Waiting& waiting = {}) = 0;
   // How many registered.
   virtual int here() const = 0;

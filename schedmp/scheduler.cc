@@ -43,7 +43,7 @@ class Loop {
       start();
       snapshots_.restore_workers();
     } catch (const Error& error) {
-      tasks_.recover(error);  // which starts others, and restores them
+      recover(error);  // which starts others, and restores them
     }
     const auto begin = runtime::Clock::now();
     while (!done_ || !rounds_.empty()) {
@@ -70,8 +70,19 @@ class Loop {
         act();
         done = true;
       } catch (const Error& error) {
-        tasks_.recover(error);
+        recover(error);
       }
+    }
+  }
+
+  // Whoever ends it while it waits for others is told what there is to go on from.
+  void recover(const Error& error) {
+    try {
+      tasks_.recover(error);
+    } catch (const Error& why) {
+      const std::string way_on = snapshots_.way_on();
+      if (why.code() != ErrorCode::kInterrupted || way_on.empty()) throw;
+      throw Error(why.code(), kerf::format("interrupted; {}", way_on));
     }
   }
 

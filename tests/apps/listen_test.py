@@ -4,10 +4,12 @@ import json
 import os
 import pty
 import select
+import signal
 import subprocess
+import time
 import unittest
 
-from kerf_command import KERF, SLOW, KerfTest, connect, free_address, read_safetensors
+from kerf_command import KERF, SLOW, KerfTest, connect, free_address, read_safetensors, wait_until
 
 RUN = ("lenet5", "--data", "synthetic:256x784x10", "--workers", 2, "--steps", 6, "--no-test")
 
@@ -90,6 +92,23 @@ class Listen(KerfTest):
                 self.assertIn("goes on with 2 workers, from the " + ("newest checkpoint" if saves else "first step"), stderr)
                 self.assertEqual([worker.wait(10 * SLOW) for worker in workers[1:]], [0, 0])
                 self.assertEqual([path.name for path in out.iterdir() if path.name.startswith(".")], [])
+
+    def test_an_interrupt_while_another_worker_is_waited_for_ends_the_run_at_once(self):
+        """A run that would write a checkpoint first has nobody now whose state it could write."""
+        address, out = free_address(), self.folder / "interrupted"
+        scheduler = self.start("train", *RUN[:-3], "--epochs", 1000, "--no-test", "--listen", address, "--save-every", 2, "--out", out)
+        workers = [self.start("worker", "--connect", address, "--no-restart") for _ in range(2)]
+        self.assertTrue(wait_until(lambda: [*out.glob("checkpoints/checkpoint-*/manifest.json")], 60), scheduler.poll())
+        workers[1].kill()
+        for line in scheduler.stderr:
+            if "start another" in line:
+                break
+        since = time.monotonic()
+        scheduler.send_signal(signal.SIGINT)
+        _, stderr = scheduler.communicate(timeout=20 * SLOW)
+        self.assertLess(time.monotonic() - since, 5 * SLOW)
+        self.assertEqual(scheduler.returncode, 130, stderr)
+        self.assertRegex(stderr, r"error: interrupted; --resume \S+ goes on from checkpoint-")
 
     def test_a_stranger_does_no_harm(self):
         address = free_address()
