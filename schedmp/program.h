@@ -149,8 +149,8 @@ class WorkerHalf {
   // As those of the scheduler's half; restore() comes behind start().
   virtual std::string snapshot() { throw_no_snapshot(); }
   virtual void restore(std::string_view /*snapshot*/) { throw_no_snapshot(); }
-  // Where not null, this holds the state in place of the two, from start() on. For a half without
-  // tables.
+  // Where not null, this holds the state in place of the two, from start() on, with what the half
+  // serves of tables (Tables::stand_still()).
   virtual DividedState* divided_state() { return nullptr; }
 
   // Those that the scheduler's half declares, from start() on.

@@ -64,24 +64,16 @@ CheckpointFolder SaveFlags::folder(const fs::path& out) const {
   return {};
 }
 
-schedmp::SnapshotOptions SaveFlags::options(const CheckpointFolder& folder,
-                                            bool keeps_state) const {
+schedmp::SnapshotOptions SaveFlags::options(const CheckpointFolder& folder) const {
   const SaveEvery at = when();
   const bool asked = !every.empty() && (at.steps > 0 || at.seconds > 0);
-  for (const auto& [given, flag] :
-       {std::pair(asked, "--save-every"), {!resume.empty(), "--resume"}})
-    require(!given || keeps_state, flag,
-            "--replicas and --optimizer lbfgs share their weights in tables, of which there are "
-            "no checkpoints");
   schedmp::SnapshotOptions options{.every = at.steps,
                                    .every_seconds = at.seconds,
                                    .worth_seconds = asked ? 0 : kWorthSeconds,
                                    .keep = keep,
                                    .tell = [](const std::string& what) { tell_notes({what}); }};
-  if (keeps_state) {
-    options.folder = folder.path();
-    options.lock = folder.lock();
-  }
+  options.folder = folder.path();
+  options.lock = folder.lock();
   if (!resume.empty()) options.resume = checkpoints_of(resume);
   return options;
 }

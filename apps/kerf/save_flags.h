@@ -71,8 +71,7 @@ struct SaveFlags {
   // nobody asked for any and those of another run are there, or are being written, they stay, and
   // the person is told. Throws Error{kUsage} where some are asked for and another run writes there.
   CheckpointFolder folder(const std::filesystem::path& out) const;
-  // Of a run whose halves keep their state or not.
-  schedmp::SnapshotOptions options(const CheckpointFolder& folder, bool keeps_state) const;
+  schedmp::SnapshotOptions options(const CheckpointFolder& folder) const;
 };
 
 void add_save_flags(CLI::App& command, SaveFlags& flags);

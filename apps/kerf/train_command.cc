@@ -183,9 +183,9 @@ int TrainCommand::train() {
   const CheckpointFolder checkpoints = save_flags.folder(folder.path());
   const Outcome outcome =
       run_training(RunKind::kTrain, planned, schedule, options, data, crew_flags,
-                   progress_on_stderr(), [&](const schedmp::Training& training) {
+                   progress_on_stderr(), [&](const schedmp::Training& /*training*/) {
                      resume_from = checkpoints.path();
-                     return save_flags.options(checkpoints, training.keeps_state());
+                     return save_flags.options(checkpoints);
                    });
 
   folder.keep(planned, schedule);

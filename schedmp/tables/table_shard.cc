@@ -26,6 +26,18 @@ TableShard::TableShard(const TableSpec& spec, TablePlace place)
   settled_.resize(spec_.groups.size());
 }
 
+TableContents TableShard::contents() {
+  return {values_, {states_.begin(), states_.end()}, updates_, unheard_};
+}
+
+bool TableShard::is_even() const {
+  const auto waits = [](const auto& of_client) {
+    return of_client.size() != 1 || !of_client.front().empty();
+  };
+  return std::ranges::count(clocks_, clocks_.front()) == std::ssize(clocks_) &&
+         std::ranges::none_of(waiting_, waits);
+}
+
 void TableShard::check(const TableMessage& message) const {
   int64_t count = 0;
   for (const ops::Range& each : message.head.rows) {

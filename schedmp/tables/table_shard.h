@@ -19,6 +19,14 @@ class WireWriter;
 
 namespace kerf::schedmp {
 
+// What a shard holds of its rows, for snapshots that have it by other names than the shard's.
+struct TableContents {
+  std::span<float> values;  // row by row, as the next and the last
+  std::vector<std::span<float>> states;
+  std::span<int64_t> updates;  // by row; empty: no gradients change it
+  std::span<float> unheard;    // empty: there are no other groups
+};
+
 class TableShard {
  public:
   // That a worker at this place serves.
@@ -26,6 +34,7 @@ class TableShard {
 
   // Row by row; zeros at first.
   std::span<float> values() { return values_; }
+  TableContents contents();
 
   // A change by a client: its place in the group. Throws Error{kProtocol} where rows or numbers do
   // not fit.
@@ -42,6 +51,8 @@ class TableShard {
   // Throws Error{kProtocol} where there are no such rows.
   std::vector<float> read(const TableHead& read) const;
 
+  // Whether all clients are at one clock, and nothing waits for another.
+  bool is_even() const;
   // All that it holds. load() throws Error{kProtocol} where that is of no shard like this.
   void save(runtime::WireWriter& to);
   void load(runtime::WireReader& from);

@@ -1,4 +1,5 @@
 // Snapshots of tables: what TableShard and Tables hold, as bytes and back.
+#include "runtime/error.h"
 #include "runtime/wire.h"
 #include "schedmp/tables/tables.h"
 
@@ -54,6 +55,17 @@ void Tables::rest() {
   desk_.submit(std::move(orders));
   server_->wake();
   desk_.await_rest();
+}
+
+void Tables::stand_still(const std::function<void()>& act) {
+  if (!server_) return act();
+  server_->pause();
+  desk_.check();
+  for (int table = 0; table < count(); ++table)
+    if (const TableShard* const shard = server_->shard(table))
+      KERF_CHECK(shard->is_even(), "table {} is not at rest", at(table).spec().name);
+  act();
+  server_->serve();
 }
 
 std::string Tables::with_state(std::string half) {

@@ -33,6 +33,11 @@ std::span<float> Table::own() {
   return shard == nullptr ? std::span<float>() : shard->values();
 }
 
+TableContents Table::contents() {
+  TableShard* const shard = tables_.server_->shard(number_);
+  return shard == nullptr ? TableContents() : shard->contents();
+}
+
 const TablePlace& Table::place() const {
   KERF_CHECK(is_member(), "this worker is in no group of table {}", spec_.name);
   return *place_;

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -33,6 +34,8 @@ class Table {
 
   // What it serves, before the first task: `row` of the table is its `own` in turn.
   std::span<float> own();
+  // The same with all that goes with it, then or within Tables::stand_still().
+  TableContents contents();
   int64_t own_rows() const { return rows_.rows_of(place().place); }
   int64_t row(int64_t own) const { return rows_.row(place().place, own); }
 
@@ -104,7 +107,11 @@ class Tables {
 
   // With no task under way, by all workers at once: until all that any of them sent has arrived.
   void rest();
-  // Then: a snapshot of the worker's half, with the rows and clocks of its tables; and back, before
+  // Then, or before the first task: calls `act`, while nobody is served. For a half that has rows
+  // in its own snapshot, from which they begin again with clocks at 0: throws Error{kInternal}
+  // where clients are not at one clock.
+  void stand_still(const std::function<void()>& act);
+  // Likewise: a snapshot of the worker's half, with the rows and clocks of its tables; and back, before
   // the first task: gives the half's. Throws Error{kProtocol} where it is of other tables.
   std::string with_state(std::string half);
   std::string take_state(std::string_view both);

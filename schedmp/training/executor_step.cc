@@ -147,7 +147,8 @@ void Executor::update_by_others(const Site& site, const Instruction& instruction
     if (each.kind == Instruction::Kind::kUpdateState) apply_statistics(site, each);
   }
   updates_->update(site.part, homes_,
-                   {.rows = std::ssize(rows_of(site)),
+                   {.number = data_.step + 1,
+                    .rows = std::ssize(rows_of(site)),
                     .ends = data_.ends,
                     .learning_rate = data_.learning_rate,
                     .says = says(site)});

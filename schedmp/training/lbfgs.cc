@@ -33,6 +33,7 @@ Lbfgs::Lbfgs(LbfgsOptions options)
 
 void Lbfgs::order(Stage stage, VectorWork work) {
   stage_ = stage;
+  over_ = stage == Stage::kOver;
   const bool evaluates = stage == Stage::kFirstLoss || stage == Stage::kLoss;
   command_.act = evaluates               ? LbfgsAct::kEvaluate
                  : stage == Stage::kOver ? LbfgsAct::kStop
@@ -93,8 +94,25 @@ void Lbfgs::take_sums(std::span<const double> sums) {
   const double scale = std::max({std::abs(loss_), std::abs(last_loss_), 1.0});
   if (iterations_ > 0 && last_loss_ - loss_ <= options_.least_decrease * scale)
     return end(true, format("the loss fell by no more than {} of it", options_.least_decrease));
-  if (iterations_ >= options_.most_iterations)
-    return end(false, format("{} iterations are as many as were allowed", iterations_));
+  limited_ = iterations_ >= options_.most_iterations;
+  if (limited_) return end(false, format("{} iterations are as many as were allowed", iterations_));
+  find_direction();
+}
+
+void Lbfgs::go_on() {
+  const auto expect = [](bool fine, const std::string& what) {
+    if (!fine) throw Error(ErrorCode::kProtocol, what);
+  };
+  expect(history_.is_sound(), "its pairs are of another history");
+  expect(iterations_ >= 0 && evaluations_ > iterations_ && std::isfinite(loss_) &&
+             (!converged_ || over_) && (!limited_ || (over_ && !converged_)),
+         "no run of L-BFGS is there");
+  expect(iterations_ <= options_.most_iterations,
+         format("its run made {}, and this one ends after {}", plural(iterations_, "iteration"),
+                options_.most_iterations));
+  if (over_ && !(limited_ && iterations_ < options_.most_iterations)) return order(Stage::kOver);
+  limited_ = false;
+  reason_.clear();
   find_direction();
 }
 

@@ -71,6 +71,20 @@ class Lbfgs {
   double gradient_norm() const { return std::sqrt(history_.squared_gradient()); }
   int64_t iterations() const { return iterations_; }
   int64_t evaluations() const { return evaluations_; }
+  // Whether it is between two iterations, or over, so that a snapshot of it can be taken: then all
+  // that follows hangs on kBase, kBaseGradient, the pairs, and this, as archives want it
+  // (schedmp/state.h).
+  bool rests() const { return stage_ == Stage::kDirection || (over_ && std::isfinite(loss_)); }
+  template <class Archive>
+  void state(Archive& archive) {
+    history_.state(archive);
+    archive(loss_, last_loss_, largest_gradient_, iterations_, evaluations_, converged_, limited_,
+            over_, reason_);
+  }
+  // Behind that: goes on from there, beyond a limit that was lower then. Throws Error{kProtocol}
+  // where no run of these options gets there.
+  void go_on();
+
   // Once stopped.
   bool converged() const { return converged_; }
   const std::string& reason() const { return reason_; }
@@ -103,6 +117,8 @@ class Lbfgs {
   int64_t iterations_ = 0;
   int64_t evaluations_ = 0;
   bool converged_ = false;
+  bool limited_ = false;  // it was over at the most iterations
+  bool over_ = false;
   std::string reason_;
 };
 

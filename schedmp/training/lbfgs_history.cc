@@ -15,6 +15,13 @@ LbfgsHistory::LbfgsHistory(int most) : most_(most) {
   gy_.resize(pairs);
 }
 
+bool LbfgsHistory::is_sound() const {
+  const auto pairs = static_cast<size_t>(most_);
+  return oldest_ >= 0 && oldest_ < most_ && count_ >= 0 && count_ <= most_ &&
+         sy_.size() == pairs * pairs && yy_.size() == pairs * pairs && gs_.size() == pairs &&
+         gy_.size() == pairs;
+}
+
 void LbfgsHistory::add_pair(VectorWork& work) {
   if (count_ == most_)
     oldest_ = (oldest_ + 1) % most_;

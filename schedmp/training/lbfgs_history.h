@@ -35,6 +35,14 @@ class LbfgsHistory {
   void take(std::span<const double> sums);
   double squared_gradient() const { return gg_; }
 
+  // For snapshots, as archives want it (schedmp/state.h); and whether what was read is of such a
+  // history.
+  template <class Archive>
+  void state(Archive& archive) {
+    archive(oldest_, count_, sy_, yy_, gs_, gy_, gg_);
+  }
+  bool is_sound() const;
+
   // Adds to `work` what makes the direction of minus the approximation times the base's gradient:
   // minus the gradient without pairs.
   void add_direction(VectorWork& work) const;

@@ -8,6 +8,7 @@
 
 #include "partitioner/step_vector.h"
 #include "runtime/error.h"
+#include "runtime/wire.h"
 #include "schedmp/training/odd_numbers.h"
 #include "schedmp/training/training_state.h"
 
@@ -17,6 +18,7 @@ namespace {
 
 // Portions of a replica under way: one that it does, and one that waits for it.
 constexpr int kPortionsAhead = 2;
+constexpr int64_t kMostSequence = int64_t{1} << 60;
 
 TrainingOptions by_iterations(TrainingOptions options) {
   KERF_CHECK(options.lbfgs.has_value(), "no options of L-BFGS");
@@ -62,6 +64,64 @@ int LbfgsTraining::depth() const {
 }
 
 LbfgsTraining::Decision LbfgsTraining::schedule(int64_t round) {
+  const bool rested = rests();
+  Decision decision = next(round);
+  if (std::holds_alternative<std::vector<Task>>(decision)) {
+    last_round_ = round;
+    last_rested_ = rested;
+  }
+  return decision;
+}
+
+bool LbfgsTraining::rests() const {
+  return open_.empty() && (phase_ == Phase::kVectors || phase_ == Phase::kLastPlace) &&
+         lbfgs_.rests();
+}
+
+int64_t LbfgsTraining::progress(int64_t /*next_round*/) const { return std::ssize(state_.steps); }
+
+template <class Archive>
+void LbfgsTraining::keep(Archive& archive) {
+  archive(sequence_, state_.steps);
+  lbfgs_.state(archive);
+}
+
+std::string LbfgsTraining::snapshot() {
+  runtime::WireWriter writer;
+  keep(writer);
+  return writer.take();
+}
+
+void LbfgsTraining::restore(std::string_view snapshot) {
+  try {
+    runtime::WireReader reader(snapshot);
+    keep(reader);
+    if (reader.left() != 0) runtime::throw_wire_fault("bytes are left over");
+    lbfgs_.go_on();
+    check_restored();
+  } catch (...) {
+    runtime::rethrow_as_protocol_error();
+  }
+  phase_ = lbfgs_.command().act == LbfgsAct::kStop ? Phase::kLastPlace : Phase::kVectors;
+  first_evaluation_ = lbfgs_.evaluations();
+  state_.resumed_steps = std::ssize(state_.steps);
+}
+
+void LbfgsTraining::check_restored() const {
+  const auto expect = [](bool fine, const char* what) {
+    if (!fine) throw Error(ErrorCode::kProtocol, what);
+  };
+  expect(sequence_ >= 0 && sequence_ < kMostSequence, "no run has so many tasks");
+  expect(std::ssize(state_.steps) == lbfgs_.iterations(),
+         "it has records of other iterations than it made");
+  for (int64_t i = 0; i < std::ssize(state_.steps); ++i) {
+    const StepRecord& step = state_.steps[static_cast<size_t>(i)];
+    expect(step.step == i && step.epoch == 0 && step.rows == state_.train->rows(),
+           "a record of it is of no iteration of this run");
+  }
+}
+
+LbfgsTraining::Decision LbfgsTraining::next(int64_t round) {
   switch (phase_) {
     case Phase::kPlace:
       phase_ = Phase::kPortions;
@@ -127,7 +187,7 @@ LbfgsTraining::Decision LbfgsTraining::next_portion(int64_t round) {
   task.step = next_portion_;
   task.first = next_portion_ * batch;
   task.rows = std::min(batch, state_.train->rows() - task.first);
-  task.trace = lbfgs_.evaluations() == 0 && task.step < state_.options.trace_steps;
+  task.trace = lbfgs_.evaluations() == first_evaluation_ && task.step < state_.options.trace_steps;
   if (++next_portion_ == portions()) phase_ = Phase::kCollect;
   ++under_way_[static_cast<size_t>(replica)];
   return open(round, std::move(task), replica);

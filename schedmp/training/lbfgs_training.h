@@ -36,13 +36,20 @@ class LbfgsTraining final : public Training {
   // A portion goes to who is free, not to whose turn it is.
   bool unordered() const override { return true; }
   Decision schedule(int64_t round) override;
+  // Between two iterations, so that any number of replicas can go on from there.
+  bool rests_before(int64_t round) const override {
+    return round == last_round_ ? last_rested_ : rests();
+  }
+  int64_t progress(int64_t next_round) const override;  // iterations
+  std::string snapshot() override;
+  void restore(std::string_view snapshot) override;
   void aggregate(int64_t round, std::vector<Result> results) override;
 
   const Lbfgs& lbfgs() const { return lbfgs_; }
   // Of the training rows, and those of them that have options.batch.
   int64_t portions() const;
   int64_t full_portions() const;
-  // How many each replica did, in all evaluations.
+  // How many each replica did, in all evaluations since it began or went on.
   const std::vector<int64_t>& portions_of_replicas() const { return done_; }
 
  private:
@@ -57,6 +64,10 @@ class LbfgsTraining final : public Training {
 
   std::vector<Task> open(int64_t round, TrainingTask task, int replica = -1);
   std::vector<Task> open_everywhere(int64_t round, TaskKind kind);
+  Decision next(int64_t round);
+  bool rests() const;
+  template <class Archive>
+  void keep(Archive& archive);
   Decision next_portion(int64_t round);
   Decision next_at_end(int64_t round);
   int free_replica() const;  // -1: none
@@ -67,6 +78,7 @@ class LbfgsTraining final : public Training {
   void answer();
   void note_iteration();
   void check_start() const;
+  void check_restored() const;  // throws Error{kProtocol}
 
   State& state_;
   Lbfgs lbfgs_;
@@ -74,6 +86,9 @@ class LbfgsTraining final : public Training {
   Rounds rounds_at_end_;
   Phase phase_ = Phase::kPlace;
   int64_t sequence_ = 0;
+  int64_t last_round_ = -1;  // that was scheduled
+  bool last_rested_ = false;
+  int64_t first_evaluation_ = 0;  // that it does
   int64_t next_portion_ = 0;
   std::map<int64_t, Open> open_;  // by round
   std::vector<int> under_way_;    // portions, by replica

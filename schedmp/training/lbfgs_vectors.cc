@@ -76,10 +76,13 @@ VectorPieces::VectorPieces(const std::vector<Stretch>& stretches, int history)
     length_ += count;
   }
   kept_.resize(static_cast<size_t>(length_ * (vectors_ - kBase)));
+  set_.resize(static_cast<size_t>(vectors_));
 }
 
 std::vector<double> VectorPieces::run(const VectorWork& work) {
   check(work);
+  for (const VectorOperation& each : work.operations)
+    if (!asks(each)) note_set(each.a);
   std::vector<double> whole = nothing_of(work);
   const size_t asked = whole.size();
   std::vector<double> answers(blocks_.size() * asked);
@@ -104,6 +107,12 @@ void VectorPieces::check(const VectorWork& work) const {
                each.a, each.b, vectors_);
     KERF_CHECK(asks(each) || each.a != kGradient, "the gradient is only read");
   }
+}
+
+std::span<float> VectorPieces::piece(int32_t vector) {
+  KERF_CHECK(vector >= kBase && vector < vectors_, "vector {} of {}", vector, vectors_);
+  return std::span(kept_).subspan(static_cast<size_t>((vector - kBase) * length_),
+                                  static_cast<size_t>(length_));
 }
 
 const float* VectorPieces::read(const Block& block, int32_t vector) const {

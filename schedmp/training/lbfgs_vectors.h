@@ -86,6 +86,12 @@ class VectorPieces {
 
   // Does the work; what it asks for, of this piece. Uses the calling thread's OpenMP threads.
   std::vector<double> run(const VectorWork& work);
+  // This piece of a vector that is here; whether any work has set it, or it is still zero.
+  std::span<float> piece(int32_t vector);
+  bool is_set(int32_t vector) const { return set_.at(static_cast<size_t>(vector)) != 0; }
+  // All pieces of it were filled in by hand.
+  void note_set(int32_t vector) { set_.at(static_cast<size_t>(vector)) = 1; }
+  int32_t vectors() const { return vectors_; }
   // Of memory that is here.
   int64_t bytes() const { return static_cast<int64_t>(kept_.size() * sizeof(float)); }
 
@@ -106,6 +112,7 @@ class VectorPieces {
   int64_t length_ = 0;  // of each vector
   int32_t vectors_;
   std::vector<float> kept_;  // the vectors from kBase on, one behind the other
+  std::vector<char> set_;    // by vector
 };
 
 }  // namespace kerf::schedmp

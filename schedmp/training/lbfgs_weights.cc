@@ -53,10 +53,17 @@ int64_t lbfgs_bytes(const TableSpec& point, int worker, int history) {
   return 2 * table_bytes(point, worker) + bytes * point.width;
 }
 
-LbfgsWeights::LbfgsWeights(const std::vector<const partitioner::Part*>& parts,
+LbfgsWeights::LbfgsWeights(const partitioner::Model& model,
+                           const std::vector<const partitioner::Part*>& parts,
                            Parameters& parameters, ops::Workbench& bench, Tables& tables,
-                           const std::vector<std::pair<int, int>>& table_of_part, int history)
-    : parts_(parts), parameters_(parameters), bench_(bench), vectors_(parts.size()) {
+                           const std::vector<std::pair<int, int>>& table_of_part, int history,
+                           int replica)
+    : model_(model),
+      parts_(parts),
+      parameters_(parameters),
+      bench_(bench),
+      replica_(replica),
+      vectors_(parts.size()) {
   std::vector<VectorPieces::Stretch> stretches;
   for (size_t part = 0; part < parts_.size(); ++part) {
     const std::optional<int> table = table_of(table_of_part, parts_[part]->part);
@@ -131,6 +138,54 @@ int64_t LbfgsWeights::collect(int64_t rows) {
     vectors.gradient->read(vectors.own, vectors.gradient_piece);
   }
   return runtime::now_ns() - begin_ns;
+}
+
+template <class Act>
+void LbfgsWeights::for_each_piece(int32_t vector, const Act& act) {
+  std::span<float> numbers = pieces_->piece(vector);
+  for (size_t part = 0; part < parts_.size(); ++part) {
+    const Vectors& vectors = vectors_[part];
+    if (vectors.point == nullptr) continue;
+    for (const SharedTensor& tensor : vectors.rows->tensors()) {
+      const ServedElements at = served_of(*vectors.point, tensor);
+      if (at.count == 0) continue;
+      act(elements_of(model_, *parts_[part], tensor, at.first),
+          numbers.subspan(static_cast<size_t>(at.begin), static_cast<size_t>(at.count)));
+    }
+    numbers = numbers.subspan(vectors.point_piece.size());
+  }
+}
+
+// The direction, and where a line search is, are found anew.
+std::vector<StoredSlice> LbfgsWeights::slices(Reach reach,
+                                              const std::vector<ops::Layout>& layouts) {
+  std::vector<StoredSlice> slices = slices_of_replica(
+      model_, parts_, replica_, reach, reach == Reach::kAlone, parameters_.slices(reach, layouts));
+  for (int32_t vector = kBase; vector < pieces_->vectors(); ++vector) {
+    if (vector == kDirection || !pieces_->is_set(vector)) continue;
+    const std::string kind = vector == kBase ? kWeights : kind_of_vector(vector);
+    for_each_piece(vector, [&](const ElementsOf& what, std::span<const float> numbers) {
+      add_numbers(kind, what, numbers, slices);
+    });
+  }
+  return slices;
+}
+
+void LbfgsWeights::load(StoredSlices& from) {
+  parameters_.load(from, kinds_of_replica(from, replica_, 0));
+  for (int32_t vector = kBase; vector < pieces_->vectors(); ++vector) {
+    const std::string kind = vector == kBase ? kWeights : kind_of_vector(vector);
+    if (vector == kDirection || !from.has(kind)) continue;
+    pieces_->note_set(vector);
+    for_each_piece(vector, [&](const ElementsOf& what, std::span<float> numbers) {
+      read_numbers(from, kind, what, numbers);
+    });
+  }
+  std::span<const float> base = pieces_->piece(kBase);
+  for (Vectors& vectors : vectors_) {
+    std::ranges::copy(base.first(vectors.point_piece.size()), vectors.point_piece.begin());
+    base = base.subspan(vectors.point_piece.size());
+  }
 }
 
 }  // namespace kerf::schedmp

@@ -25,6 +25,7 @@
 #include "schedmp/training/lbfgs_vectors.h"
 #include "schedmp/training/parameters.h"
 #include "schedmp/training/part_rows.h"
+#include "schedmp/training/replica_slices.h"
 #include "schedmp/training/replicas.h"
 #include "schedmp/training/weight_updates.h"
 
@@ -44,9 +45,9 @@ class LbfgsWeights final : public WeightUpdates {
   // Of these parts of the worker. `table_of_part`: of points, by the parts' numbers in the plan;
   // those of gradients are the next. The point is where the weights are. All references outlive
   // this.
-  LbfgsWeights(const std::vector<const partitioner::Part*>& parts, Parameters& parameters,
-               ops::Workbench& bench, Tables& tables,
-               const std::vector<std::pair<int, int>>& table_of_part, int history);
+  LbfgsWeights(const partitioner::Model& model, const std::vector<const partitioner::Part*>& parts,
+               Parameters& parameters, ops::Workbench& bench, Tables& tables,
+               const std::vector<std::pair<int, int>>& table_of_part, int history, int replica);
 
   // The next two give how long they waited for others, in ns.
   int64_t place();
@@ -54,6 +55,11 @@ class LbfgsWeights final : public WeightUpdates {
   // The gradient is the mean over so many rows.
   int64_t collect(int64_t rows);
   std::vector<double> run(const VectorWork& work) { return pieces_->run(work); }
+
+  // For checkpoints (replica_slices.h), where L-BFGS is between two iterations (Lbfgs::rests()):
+  // what a file of this worker's has. The weights follow from what is loaded with the next place().
+  std::vector<StoredSlice> slices(Reach reach, const std::vector<ops::Layout>& layouts);
+  void load(StoredSlices& from);
 
  private:
   struct Vectors {
@@ -69,10 +75,15 @@ class LbfgsWeights final : public WeightUpdates {
 
   void begin(size_t part, Tables& tables, int table);
   int64_t place(Vectors& vectors);
+  // Calls `act` with what is this worker's of each tensor, and its numbers in a vector.
+  template <class Act>
+  void for_each_piece(int32_t vector, const Act& act);
 
+  const partitioner::Model& model_;
   const std::vector<const partitioner::Part*> parts_;
   Parameters& parameters_;
   ops::Workbench& bench_;
+  const int replica_;
   std::vector<Vectors> vectors_;  // by part
   std::unique_ptr<VectorPieces> pieces_;
   std::vector<float> numbers_;  // scratch: of all rows of a table

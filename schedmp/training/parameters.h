@@ -73,7 +73,9 @@ class Parameters {
   // For checkpoints: weights and optimizer states, all that is here, or as `layouts` share it out,
   // each box once. The slices are written while this lives and no step is under way.
   std::vector<StoredSlice> slices(Reach reach, const std::vector<ops::Layout>& layouts) const;
-  void load(StoredSlices& slices);
+  // `kind_of`: what they are called there.
+  using KindOf = std::function<std::string(const std::string& kind, const std::string& tensor)>;
+  void load(StoredSlices& slices, const KindOf& kind_of);
 
  private:
   struct Tensor {

@@ -41,14 +41,14 @@ std::vector<StoredSlice> Parameters::slices(Reach reach,
   return slices;
 }
 
-void Parameters::load(StoredSlices& slices) {
+void Parameters::load(StoredSlices& slices, const KindOf& kind_of) {
   changed();
   for (const Tensor& at : tensors(holds_weights)) {
     const partitioner::Value& value = model_.value(local(at).value);
     if (value.literal != nullptr) continue;
     const auto fill_with = [&](const std::string& kind, const ops::TensorView& view) {
       fill({at, view}, [&](const RowRange& rows, size_t /*row_bytes*/) {
-        return slices.read(kind, value.name, value.spec, local(at).box, rows);
+        return slices.read(kind_of(kind, value.name), value.name, value.spec, local(at).box, rows);
       });
     };
     fill_with(kWeights, view(at.part, at.local));

@@ -11,11 +11,15 @@ SharedWeights::SharedWeights(const partitioner::Model& model,
                              const std::vector<const partitioner::Part*>& parts,
                              Parameters& parameters, ops::Workbench& bench, Tables& tables,
                              const std::vector<std::pair<int, int>>& table_of_part,
-                             const ops::OptimizerOptions& optimizer, const ReplicaOptions& replicas)
-    : parameters_(parameters),
+                             const ops::OptimizerOptions& optimizer, const ReplicaOptions& replicas,
+                             int replica)
+    : model_(model),
+      parts_(parts),
+      parameters_(parameters),
       bench_(bench),
       optimizer_(optimizer),
       replicas_(replicas),
+      replica_(replica),
       shared_(parts.size()) {
   for (size_t p = 0; p < parts.size(); ++p) {
     const std::optional<int> table = table_of(table_of_part, parts[p]->part);
@@ -45,7 +49,6 @@ void SharedWeights::update(size_t part, std::span<const Home> homes, const Step&
   bench_.stream().copy(&cause, step.says.cause, sizeof cause);
   bench_.stream().copy(&squared_norm, step.says.squared_norm, sizeof squared_norm);
   bench_.stream().synchronize();
-  ++shared.steps;
   const bool counts = step.rows > 0 && cause == 0;
   if (counts && !replicas_.averages()) {
     ++shared.accrued_steps;
@@ -53,8 +56,8 @@ void SharedWeights::update(size_t part, std::span<const Home> homes, const Step&
                      shared.accrued);
   }
   if (counts && replicas_.steps_alone()) step_alone(part, homes, step);
-  const bool pushes = step.ends || shared.steps % replicas_.pushes_every() == 0;
-  const bool fetches = step.ends || shared.steps % replicas_.fetches_every() == 0;
+  const bool pushes = step.ends || step.number % replicas_.pushes_every() == 0;
+  const bool fetches = step.ends || step.number % replicas_.fetches_every() == 0;
   if (pushes) push(shared, step.learning_rate);
   if (pushes || !replicas_.averages())
     shared.table->clock(step.ends && replicas_.server_groups > 1);

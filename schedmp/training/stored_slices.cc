@@ -125,6 +125,11 @@ StoredSlices::Entry StoredSlices::entry_of(const Json& json, const std::string& 
 
 bool StoredSlices::has(const std::string& kind) const { return entries_.contains(kind); }
 
+bool StoredSlices::has(const std::string& kind, const std::string& tensor) const {
+  const auto found = entries_.find(kind);
+  return found != entries_.end() && found->second.contains(tensor);
+}
+
 SafetensorsReader& StoredSlices::checked(size_t file) {
   File& wanted = files_[file];
   if (open_ != file) {

@@ -5,7 +5,8 @@
 //                             "shape": [500, 800], "box": ["0-249", "all"]}, ...}
 //
 // Kinds: "weights", "state-0", "state-1" of an optimizer (ops/optimizer.h), "best" weights of a run
-// with patience. Boxes may overlap; what they have of a tensor twice is equal. Used by one thread.
+// with patience; those of replicas and of L-BFGS are in replica_slices.h. Boxes may overlap; what
+// they have of a tensor twice is equal. Used by one thread.
 #pragma once
 
 #include <functional>
@@ -44,6 +45,7 @@ class StoredSlices {
   StoredSlices(runtime::Store& store, const std::vector<PlacedPart>& parts, Alive alive = {});
 
   bool has(const std::string& kind) const;
+  bool has(const std::string& kind, const std::string& tensor) const;
   // The dense bytes of consecutive indices of an axis of a tensor. What is not wanted of it, and in
   // none of the files, is 0.
   std::string read(const std::string& kind, const std::string& tensor, const ops::ValueSpec& spec,

@@ -110,7 +110,7 @@ void Training::aggregate(int64_t /*round*/, std::vector<Result> results) {
 }
 
 void Training::compare(int64_t /*round*/, const Result& first, const Result& again) {
-  if (state_->options.replicas.count > 1) return;
+  if (!state_->repeats_bits()) return;
   const auto bits_of = [](const TrainingResult& result) {
     return std::tuple(std::bit_cast<uint64_t>(result.loss), result.correct,
                       std::bit_cast<uint64_t>(result.squared_norm));
@@ -124,8 +124,6 @@ void Training::compare(int64_t /*round*/, const Result& first, const Result& aga
               kerf::format("worker {}", first.worker));
 }
 
-bool Training::keeps_state() const { return state_->keeps_state(); }
-
 // A pipeline that goes on has begun the next step in the last. Best weights that are not saved yet
 // are those of no snapshot.
 bool Training::rests_before(int64_t round) const {
@@ -136,13 +134,9 @@ bool Training::rests_before(int64_t round) const {
 
 int64_t Training::progress(int64_t /*next_round*/) const { return state_->rounds.begun_steps(); }
 
-std::string Training::snapshot() {
-  if (!state_->keeps_state()) throw_no_snapshot();
-  return state_of(*state_);
-}
+std::string Training::snapshot() { return state_of(*state_); }
 
 void Training::restore(std::string_view snapshot) {
-  if (!state_->keeps_state()) throw_no_snapshot();
   take_state(*state_, snapshot);
   state_->check_restored();
   state_->resumed_steps = std::ssize(state_->steps);

@@ -62,7 +62,7 @@ struct TrainingOptions {
   // Several plans at once, each with `batch` rows of a step: a step is that of all.
   ReplicaOptions replicas = {};
   // Steps, behind which a pipeline that goes on drains, so that a snapshot can be taken; 0: only
-  // where there is no next step.
+  // where there is no next step. Nothing to schedules that drain anyway.
   int64_t drain_every = 0;
   // By L-BFGS instead of the optimizer (lbfgs_training.h). Replicas are synchronous then.
   std::optional<LbfgsOptions> lbfgs = {};
@@ -188,9 +188,8 @@ class Training : public SchedulerHalf<TrainingMessages> {
   void aggregate(int64_t round, std::vector<Result> results) override;
   // By the bits of what a step came to, where the run is one that repeats its own.
   void compare(int64_t round, const Result& first, const Result& again) override;
-  // Snapshots have where the run is and what has come of it, not what its workers measured. Of runs
-  // of one replica, by an optimizer that goes step by step.
-  bool keeps_state() const override;
+  // Snapshots have where the run is and what has come of it, not what its workers measured.
+  bool keeps_state() const override { return true; }
   bool rests_before(int64_t round) const override;
   bool goes_on_anywhere() const override { return true; }
   int64_t progress(int64_t next_round) const override;  // steps

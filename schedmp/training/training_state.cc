@@ -20,7 +20,7 @@ Training::State::State(const TrainingFactories& factories, const Model& model_in
     : model(model_in),
       plan(plan_in),
       schedule(schedule_in),
-      options(checked(std::move(options_in), plan)),
+      options(checked(std::move(options_in), plan, schedule)),
       observer(std::move(observer_in)),
       splits(data ? *std::move(data) : open(factories)),
       train(splits.train.get()),
@@ -43,7 +43,9 @@ Training::State::State(const TrainingFactories& factories, const Model& model_in
   if (train != nullptr && !options.shards.empty()) numbering = train->numbering();
 }
 
-TrainingOptions Training::State::checked(TrainingOptions options, const Plan& plan) {
+TrainingOptions Training::State::checked(TrainingOptions options, const Plan& plan,
+                                         const Schedule& schedule) {
+  if (!schedule.endless()) options.drain_every = 0;
   if (options.patience > 0 && !options.evaluate)
     throw Error(ErrorCode::kUsage, "patience is for evaluations, and there are none");
   if (options.batch < 1 || options.batch > plan.batch)

@@ -33,8 +33,13 @@ struct Training::State {
   void check_cap() const;
   int replica_of(int worker) const { return worker / plan.workers_bound(); }
 
-  // Whether snapshots are kept: not of what replicas and L-BFGS have in tables.
-  bool keeps_state() const { return options.replicas.count == 1 && !options.lbfgs; }
+  // Whether another run of the same flags has the same bits.
+  bool repeats_bits() const {
+    using Kind = Consistency::Kind;
+    const Consistency& how = options.replicas.consistency;
+    return options.replicas.count == 1 || how.kind == Kind::kSync || how.kind == Kind::kAverage ||
+           (how.kind == Kind::kSsp && how.count == 0);
+  }
   template <class Archive>
   void state(Archive& archive) {
     rounds.state(archive);
@@ -82,7 +87,8 @@ struct Training::State {
   std::vector<std::vector<runtime::Span>> spans;
 
  private:
-  static TrainingOptions checked(TrainingOptions options, const partitioner::Plan& plan);
+  static TrainingOptions checked(TrainingOptions options, const partitioner::Plan& plan,
+                                 const Schedule& schedule);
   static void check_replicas(const TrainingOptions& options, const partitioner::Plan& plan);
   OpenSplits open(const TrainingFactories& factories) const;
   void share_weights();

@@ -8,9 +8,22 @@ namespace {
 
 std::string yes_or_no(bool yes) { return yes ? "yes" : "no"; }
 
+// Rows of a step, and what the weights hang on beside them: of replicas that share theirs.
+std::string told_of_batch(const TrainingOptions& options) {
+  const ReplicaOptions& r = options.replicas;
+  std::string told = kerf::format("{}", options.batch);
+  if (r.count == 1 || options.lbfgs) return told;
+  told += kerf::format(" --replicas {} --consistency {}", r.count, to_string(r.consistency));
+  if (r.server_groups > 1) told += kerf::format(" --server-groups {}", r.server_groups);
+  if (r.push_every > 1) told += kerf::format(" --push-every {}", r.push_every);
+  if (r.fetch_every > 1) told += kerf::format(" --fetch-every {}", r.fetch_every);
+  return told;
+}
+
 void tell_optimizer(const TrainingOptions& options, RunTold& told) {
   const ops::OptimizerOptions& o = options.optimizer;
-  told["--optimizer"] = o.name;
+  told["--optimizer"] =
+      options.lbfgs ? kerf::format("lbfgs --history {}", options.lbfgs->history) : o.name;
   told["--lr"] = kerf::format("{}", o.learning_rate);
   told["--momentum"] = kerf::format("{}", o.momentum);
   told["--nesterov"] = yes_or_no(o.nesterov);
@@ -36,7 +49,7 @@ RunTold Training::told() const {
       {"model fingerprint", (original != nullptr ? *original : half.model).fingerprint()},
       {"--data", kerf::format("{} {} {}", options.dataset, State::fingerprint_of(half.train),
                               State::fingerprint_of(half.test))},
-      {"--batch", kerf::format("{}", options.batch)},
+      {"--batch", told_of_batch(options)},
       {"--seed", kerf::format("{}", options.seed)},
       {"--no-shuffle", yes_or_no(!options.shuffle)},
       {"--no-test", yes_or_no(!options.evaluate)},

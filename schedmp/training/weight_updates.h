@@ -18,8 +18,9 @@ class WeightUpdates {
     ops::TensorView gradient;
   };
   struct Step {
-    int64_t rows = 0;   // that it had
-    bool ends = false;  // what comes behind it is no step
+    int64_t number = 0;  // of training, from 1
+    int64_t rows = 0;    // that it had
+    bool ends = false;   // what comes behind it is no step
     double learning_rate = 0;
     ops::StepSays says;  // in memory of the device
   };

@@ -38,6 +38,7 @@ TrainingWorker::TrainingWorker(const TrainingFactories& factories, runtime::Work
                                const TrainingJob& job, Tables& tables)
     : workplace_(within_replica(workplace, job.first_worker)),
       job_(job),
+      tables_(tables),
       results_(workplace.store, job.results),
       model_(
           partitioner::rewritten(factories.model(job.model_source),
@@ -60,7 +61,7 @@ TrainingWorker::TrainingWorker(const TrainingFactories& factories, runtime::Work
       std::move(evaluation), job.credits, workplace_,
       optimizer_of_worker(job.optimizer, job.replicas), job.seed);
   if (!job.weights.empty()) executor_->parameters().load(job.weights);
-  if (job.trains && (job.replicas.count > 1 || job.history > 0)) share_weights(tables);
+  if (job.trains && (job.replicas.count > 1 || job.history > 0)) share_weights();
   if (executor_->reads_data()) open_data(factories);
 }
 
@@ -76,18 +77,19 @@ void TrainingWorker::cap_memory(int64_t on_host) {
       static_cast<size_t>(std::max<int64_t>(job_.memory - slots - on_host, 1)));
 }
 
-void TrainingWorker::share_weights(Tables& tables) {
+void TrainingWorker::share_weights() {
   if (job_.history > 0) {
-    lbfgs_ = std::make_unique<LbfgsWeights>(executor_->parts(), executor_->parameters(),
-                                            executor_->bench(), tables, job_.tables, job_.history);
+    lbfgs_ = std::make_unique<LbfgsWeights>(model_, executor_->parts(), executor_->parameters(),
+                                            executor_->bench(), tables_, job_.tables, job_.history,
+                                            replica());
     return executor_->update_by(*lbfgs_);
   }
   shared_ = std::make_unique<SharedWeights>(model_, executor_->parts(), executor_->parameters(),
-                                            executor_->bench(), tables, job_.tables, job_.optimizer,
-                                            job_.replicas);
+                                            executor_->bench(), tables_, job_.tables,
+                                            job_.optimizer, job_.replicas, replica());
   executor_->update_by(*shared_);
   // Other rows, other numbers: replicas count theirs from 0 each.
-  executor_->draw_by(job_.seed + static_cast<uint64_t>(job_.first_worker) * kOfReplica);
+  executor_->draw_by(job_.seed + static_cast<uint64_t>(replica()) * kOfReplica);
 }
 
 void TrainingWorker::open_data(const TrainingFactories& factories) {
@@ -181,20 +183,32 @@ void TrainingWorker::save() const {
                                  workplace_.store.create(shard_file(job_.shards, parts[part])));
 }
 
+std::vector<StoredSlice> TrainingWorker::slices(Reach reach) {
+  if (shared_) return shared_->slices(reach, plan_.layouts);
+  if (lbfgs_) return lbfgs_->slices(reach, plan_.layouts);
+  return executor_->parameters().slices(reach, plan_.layouts);
+}
+
+// Of several replicas the first saves weights.
 void TrainingWorker::save_state(PartWriter& to, Reach reach) {
-  if (shared_ || lbfgs_) throw_no_snapshot();
-  std::vector<StoredSlice> slices = executor_->parameters().slices(reach, plan_.layouts);
-  if (reach == Reach::kTogether && !job_.shards.empty())
-    add_best_weights(model_, plan_, workplace_.store, job_.shards, executor_->part_numbers(),
-                     slices);
-  write_slices(slices, to);
+  tables_.stand_still([&] {
+    std::vector<StoredSlice> all = slices(reach);
+    if (reach == Reach::kTogether && !job_.shards.empty() && replica() == 0)
+      add_best_weights(model_, plan_, workplace_.store, job_.shards, executor_->part_numbers(),
+                       all);
+    write_slices(all, to);
+  });
 }
 
 void TrainingWorker::load_state(const std::vector<PlacedPart>& parts, const Alive& alive) {
-  if (shared_ || lbfgs_) throw_no_snapshot();
   StoredSlices slices(workplace_.store, parts, alive);
-  executor_->parameters().load(slices);
-  if (slices.has(kBestWeights) && !job_.shards.empty())
+  tables_.stand_still([&] {
+    if (shared_) return shared_->load(slices);
+    if (lbfgs_) return lbfgs_->load(slices);
+    const auto as_it_is = [](const std::string& kind, const std::string&) { return kind; };
+    executor_->parameters().load(slices, as_it_is);
+  });
+  if (slices.has(kBestWeights) && !job_.shards.empty() && replica() == 0)
     write_best_weights(slices, model_, plan_, executor_->part_numbers(), workplace_.store,
                        job_.shards);
 }

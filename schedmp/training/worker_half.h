@@ -36,7 +36,9 @@ class TrainingWorker {
  private:
   // All but slots, and what it proved to take on the host.
   void cap_memory(int64_t on_host);
-  void share_weights(Tables& tables);
+  int replica() const { return job_.first_worker / plan_.workers_bound(); }
+  void share_weights();
+  std::vector<StoredSlice> slices(Reach reach);
   void save() const;
   TrainingResult& run_step(const TrainingTask& task);
   // What L-BFGS asks for beside portions. Places come before a step without rows, by which copies
@@ -58,6 +60,7 @@ class TrainingWorker {
   const runtime::ResidentMemory start_ = runtime::resident_memory_at_start();
   runtime::Workplace workplace_;
   TrainingJob job_;
+  Tables& tables_;
   ResultWriter results_;
   partitioner::Model model_;
   partitioner::Plan plan_;

@@ -208,14 +208,43 @@ class Checkpoints(CheckpointTest):
         resumed = self.train(*self.run_of, "--resume", self.folder / "run", out="again")
         self.assertEqual(resumed["losses"], whole["losses"])
 
-    def test_what_has_none_says_so(self):
-        for more in (("--replicas", 2, "--consistency", "ssp:1"), ("--optimizer", "lbfgs")):
-            arguments = ("mlp", "--sizes", "784-24-10", "--batch", 32, "--data", self.data, "--steps", 3, *more)
+    def test_replicas_and_lbfgs_go_on_to_the_same_bits(self):
+        """Their scheduler is killed; and so are replicas within a period of averaging."""
+        replicas = ("--replicas", 2, "--workers", 2, "--batch", 16)
+        lbfgs = ("mlp", "--sizes", "784-48-10", "--data", self.data, "--optimizer", "lbfgs", "--batch", 64, "--workers", 2, "--steps", 60, "--tol", 0)
+        for name, run_of in (("ssp:0", (*self.run_with("--epochs", 60), *replicas, "--consistency", "ssp:0")),
+                             ("average:4", (*self.run_with("--epochs", 60), *replicas, "--consistency", "average:4")), ("lbfgs", lbfgs)):
+            with self.subTest(of=name):
+                whole = self.train(*run_of, out="whole")
+                self.interrupted(name, *run_of, "--save-every", 7, end=lambda process: os.killpg(process.pid, signal.SIGKILL))
+                resumed = self.train(*run_of, "--save-every", 7, "--resume", self.folder / name, out=name)
+                self.assertGreater(resumed["checkpoints"]["resumed_steps"], 0)
+                self.expect_same(resumed, whole, name)
+
+    def test_replicas_without_the_same_bits_go_on_with_every_gradient(self):
+        """Asked to end within a period, and gone on: at the tables each tensor has had what the steps of both parts pushed."""
+        run_of = (*self.run_with("--optimizer", "adagrad", "--lr", 0.001, "--epochs", 100000, "--lr-schedule", "constant", "--batch", 16), "--no-test",
+                  "--replicas", 2, "--workers", 2, "--consistency", "async", "--push-every", 3, "--fetch-every", 2)
+        self.interrupted("out", *run_of, "--save-every", 100, end=lambda process: process.send_signal(signal.SIGTERM))
+        first = self.checkpoints("out")[0]["number"]
+        steps = first + 100
+        self.train(*run_of, "--steps", steps, "--save-every", steps, "--resume", self.folder / "out", out="out")
+        self.assertEqual(self.updates("out", steps), {2 * (steps // 3 + (steps % 3 > 0))}, "the last step pushes, too")
+
+    def updates(self, out, number):
+        """How many gradients the tensors of tables have had."""
+        counts = set()
+        for file in (self.folder / out / "checkpoints" / f"checkpoint-{number}").glob("worker-*"):
+            counts |= {int.from_bytes(data, "little") for name, (_, data) in read_safetensors(file).items() if name.startswith("updates/")}
+        return counts
+
+    def test_other_replicas_are_refused_by_name(self):
+        run_of = (*self.run_with("--epochs", 2, "--batch", 16), "--workers", 1)
+        self.train(*run_of, "--replicas", 2, "--consistency", "average:3", "--save-every", 5, out="kept")
+        for more, said in ((("--replicas", 2, "--consistency", "ssp:0"), "--replicas 2 --consistency ssp:0"), ((), "this one has 16")):
             with self.subTest(more=more):
-                self.assert_one_error(run("train", *arguments, "--save-every", 2, "--out", self.folder / "out"), "--save-every: ", "no checkpoints")
-                self.assert_one_error(run("train", *arguments, "--resume", self.folder, "--out", self.folder / "out"), "--resume: ", "no checkpoints")
-                self.train(*arguments, out="out")
-                self.assertFalse((self.folder / "out" / "checkpoints").exists())
+                self.assert_one_error(run("train", *run_of, *more, "--resume", self.folder / "kept", "--out", self.folder / "other"),
+                                      "its run had --batch 16 --replicas 2 --consistency average:3, and this one has", said)
 
 
 class R14(CheckpointTest):

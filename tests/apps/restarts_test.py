@@ -6,6 +6,7 @@
     R4  who is slow is not taken for dead
     R6  the scheduler dies: started again with --resume, it goes on from the disk, with the workers of before if they connect
     R7  nothing is applied twice, and nothing is lost
+    R8  nor of what replicas share by tables, nor of L-BFGS's vectors
 
 Workers die of tests/support/die_at.cc. With `full` R1 is of every message over every transport; without, of some.
 """
@@ -24,7 +25,7 @@ import threading
 import time
 import unittest
 
-from kerf_command import SLOW, KerfTest, free_address, run, wait_until, workers_of
+from kerf_command import SLOW, KerfTest, free_address, read_safetensors, run, wait_until, workers_of
 from small_programs import factorisation, lasso, topics, write_small_data
 
 SAMPLE = 60
@@ -287,6 +288,60 @@ class R7(DyingTest):
             if snapshots:
                 self.assertGreater(begun[0], 0)
                 self.assertEqual(begun[0] % 3, 0)
+
+
+class R8(DyingTest):
+    """What replicas share, and L-BFGS's vectors, are neither lost nor applied twice."""
+
+    SMALL = ("train", "mlp", "--sizes", "784-12-11-10", "--data", "synthetic:48x784x10", "--batch", 4, "--workers", 2, "--no-test")
+    REPLICAS = (*SMALL, "--optimizer", "sgd", "--momentum", 0.9, "--replicas", 2, "--steps", 6, "--save-every", 6)
+
+    def updates(self, name):
+        counts = set()
+        for file in (self.folder / name / "checkpoints/checkpoint-6").glob("worker-*"):
+            counts |= {int.from_bytes(data, "little") for tensor, (_, data) in read_safetensors(file).items() if tensor.startswith("updates/")}
+        return counts
+
+    def places(self, name, command, count):
+        """Where a worker of this run may die once all have begun: some of its messages."""
+        environment, file = self.dying(name)
+        answer = run(*command, "--out", self.folder / name, env=environment)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        messages = self.messages(file)
+        begun = max(i for i, each in enumerate(messages) if kind_of(each) == READY)
+        ended = min(i for i, each in enumerate(messages) if kind_of(each) == BYE)
+        chosen = random.Random(int(os.environ.get("KERF_SEED", "1"))).sample(messages[begun + 1:ended], count)
+        return [f"{each.worker} {each.plane} {each.kind} {each.n} before" for each in chosen]
+
+    def test_killed_at_any_message(self):
+        """The bits are the same where a run repeats them; elsewhere tables have had as many gradients."""
+        lbfgs = (*self.SMALL, "--optimizer", "lbfgs", "--steps", 6)
+        for name, command, repeats in (("average:3", (*self.REPLICAS, "--consistency", "average:3"), True), ("ssp:0", (*self.REPLICAS, "--consistency", "ssp:0"), True),
+                                       ("async", (*self.REPLICAS, "--consistency", "async", "--push-every", 2), False), ("lbfgs", lbfgs, True)):
+            restarts = 0
+            for at in self.places(name, command, 4):
+                with self.subTest(of=name, at=at):
+                    died = f"{name} {at}"
+                    environment, _ = self.dying(died, at)
+                    answer = run(*command, "--out", self.folder / died, env=environment)
+                    self.assertEqual(answer.returncode, 0, answer.stderr)
+                    restarts += "all workers begin again" in answer.stderr
+                    if repeats:
+                        self.expect_same(died, self.outcome(name))
+                    self.assertEqual(self.updates(died), self.updates(name))
+            self.assertGreater(restarts, 0)
+
+    def test_they_go_on_from_what_was_kept(self):
+        command = ("train", "lenet5", "--data", "synthetic:2048x784x10", "--batch", 32, "--replicas", 2, "--workers", 1, "--consistency", "average:3", "--epochs", 24, "--no-test")
+        self.assertEqual(run(*command, "--out", self.folder / "whole").returncode, 0)
+        process = self.start(*command, "--out", self.folder / "killed")
+        workers = wait_until(lambda: (found := workers_of(process.pid)) and len(found) == 2 and found, 20)
+        time.sleep(2.5 * SLOW)
+        os.kill(workers[1], signal.SIGKILL)
+        _, errors = process.communicate(timeout=120 * SLOW)
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertGreater(int(re.search(r"begin again before round (\d+)", errors)[1]), 0, "from the first step")
+        self.assertEqual(self.expect_same("killed", self.outcome("whole"))["restarts"], 1)
 
 
 if __name__ == "__main__":

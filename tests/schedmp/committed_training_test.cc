@@ -14,17 +14,19 @@
 namespace kerf::schedmp::tests {
 namespace {
 
-// A program, with a round of requests of its own before one of the program's.
+// A program, with a round of requests of its own before one of the program's: the first from
+// `least` on before which it rests.
 class Interposed final : public EncodedProgram {
  public:
-  Interposed(EncodedProgram& program, int64_t before, std::vector<std::string> requests)
-      : program_(program), before_(before), requests_(std::move(requests)) {}
+  Interposed(EncodedProgram& program, int64_t least, std::vector<std::string> requests)
+      : program_(program), before_(least), requests_(std::move(requests)) {}
   std::string name() const override { return program_.name(); }
   std::string job(int worker) override { return program_.job(worker); }
   LaneTable lanes(int workers) const override { return program_.lanes(workers); }
   std::vector<TableSpec> tables(int workers) override { return program_.tables(workers); }
   void channels_go_over(const TransportTable& table) override { program_.channels_go_over(table); }
   Decision schedule(int64_t round) override {
+    if (round == before_ && !program_.rests_before(round)) ++before_;
     if (round != before_) return program_.schedule(round - (round > before_ ? 1 : 0));
     std::vector<Task> tasks;
     for (size_t worker = 0; worker < requests_.size(); ++worker)
@@ -43,11 +45,21 @@ class Interposed final : public EncodedProgram {
 
  private:
   EncodedProgram& program_;
-  const int64_t before_;
+  int64_t before_;
   const std::vector<std::string> requests_;
 };
 
-class CommittedTraining : public testing::TestWithParam<std::pair<Cut, int>> {
+struct Committed {
+  Cut cut = Cut::kLayer;
+  int workers = 1;
+  int replicas = 1;
+  const char* consistency = "sync";
+  const char* source = "filtering";
+  bool lbfgs = false;
+  std::vector<int64_t> rounds = {1, 4, 5, 7};
+};
+
+class CommittedTraining : public testing::TestWithParam<Committed> {
  protected:
   // Runs it to its end with these requests before that round; the losses of all steps.
   struct Run {
@@ -57,10 +69,7 @@ class CommittedTraining : public testing::TestWithParam<std::pair<Cut, int>> {
     std::string state;
   };
   Run run(int64_t before, std::vector<std::string> requests, const std::string& state = {}) {
-    // A batch cut divides no normalisation of this model.
-    const Case c{.source = GetParam().first == Cut::kBatch ? "braided" : "filtering",
-                 .cut = GetParam().first,
-                 .workers = GetParam().second};
+    const Case c{.source = GetParam().source, .cut = GetParam().cut, .workers = GetParam().workers};
     const Model model = make_model(c.source);
     const Plan plan = plan_of(model, c);
     TrainingOptions options;
@@ -71,12 +80,17 @@ class CommittedTraining : public testing::TestWithParam<std::pair<Cut, int>> {
     options.epochs = 1000;
     options.optimizer = {.name = "adam", .learning_rate = 0.01};
     options.setting.devices = {runtime::DeviceKind::kCpu};
-    Training training(factories(), model, plan, make_schedule(c.schedule, model, plan), options);
+    options.replicas = {.count = GetParam().replicas,
+                        .consistency = parse_consistency(GetParam().consistency)};
+    if (GetParam().lbfgs) options.lbfgs = LbfgsOptions{.history = 3, .most_iterations = 7};
+    const auto made =
+        make_training(factories(), model, plan, make_schedule(c.schedule, model, plan), options);
+    Training& training = *made;
     Encoded<TrainingMessages> encoded(training);
     if (!state.empty()) encoded.restore(state);
     Interposed program(encoded, before, std::move(requests));
     const auto crew = kerf::tests::inproc_crew(
-        c.workers, {{"training", [] { return training_worker(factories()); }}});
+        workers(), {{"training", [] { return training_worker(factories()); }}});
     schedmp::run(program, *crew);
     crew->stop();
     Run done{{}, {}, program.answers, program.state};
@@ -85,9 +99,10 @@ class CommittedTraining : public testing::TestWithParam<std::pair<Cut, int>> {
       done.evaluations.push_back(each.loss);
     return done;
   }
+  static int workers() { return GetParam().workers * GetParam().replicas; }
   std::vector<std::string> requests(const std::function<std::string(int worker)>& of_worker) {
     std::vector<std::string> all;
-    for (int worker = 0; worker < GetParam().second; ++worker) all.push_back(of_worker(worker));
+    for (int worker = 0; worker < workers(); ++worker) all.push_back(of_worker(worker));
     return all;
   }
 
@@ -96,11 +111,11 @@ class CommittedTraining : public testing::TestWithParam<std::pair<Cut, int>> {
 
 TEST_P(CommittedTraining, GoesOnFromWhatEachWorkerAloneWrote) {
   const auto file = [&](int worker) { return (folder_ / std::to_string(worker)).string(); };
-  for (const int64_t round : {1, 4, 5, 7}) {
+  for (const int64_t round : GetParam().rounds) {
     const Run whole =
         run(round,
             requests([&](int worker) { return request_of(WorkerRequest::kCommit, file(worker)); }));
-    ASSERT_EQ(std::ssize(whole.answers), GetParam().second);
+    ASSERT_EQ(std::ssize(whole.answers), workers());
     const Run again =
         run(0, requests([&](int worker) {
               const auto& answer = whole.answers[static_cast<size_t>(worker)];
@@ -114,10 +129,34 @@ TEST_P(CommittedTraining, GoesOnFromWhatEachWorkerAloneWrote) {
   }
 }
 
+// A batch cut divides no normalisation of the filtering model.
 INSTANTIATE_TEST_SUITE_P(Cuts, CommittedTraining,
-                         testing::Values(std::pair(Cut::kLayer, 1), std::pair(Cut::kLayer, 3),
-                                         std::pair(Cut::kFeature, 2), std::pair(Cut::kBatch, 3),
-                                         std::pair(Cut::kHybrid, 3)));
+                         testing::Values(Committed{.workers = 1}, Committed{.workers = 3},
+                                         Committed{.cut = Cut::kFeature, .workers = 2},
+                                         Committed{
+                                             .cut = Cut::kBatch, .workers = 3, .source = "braided"},
+                                         Committed{.cut = Cut::kHybrid, .workers = 3}));
+
+// Those that repeat their bits.
+INSTANTIATE_TEST_SUITE_P(
+    Replicas, CommittedTraining,
+    testing::Values(Committed{.replicas = 2, .consistency = "ssp:0"},
+                    Committed{.workers = 2, .replicas = 3, .consistency = "ssp:0"},
+                    Committed{.workers = 2, .replicas = 2, .consistency = "average:1"},
+                    Committed{.workers = 2, .replicas = 2, .consistency = "average:3"},
+                    Committed{.cut = Cut::kBatch,
+                              .workers = 2,
+                              .replicas = 2,
+                              .consistency = "average:3",
+                              .source = "dropping"}));
+
+// Before the first direction, and after one iteration and several.
+INSTANTIATE_TEST_SUITE_P(
+    Lbfgs, CommittedTraining,
+    testing::Values(
+        Committed{.source = "12-10-5", .lbfgs = true, .rounds = {1, 8, 20, 40}},
+        Committed{
+            .workers = 2, .replicas = 2, .source = "dropping", .lbfgs = true, .rounds = {1, 20}}));
 
 }  // namespace
 }  // namespace kerf::schedmp::tests
