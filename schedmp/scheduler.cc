@@ -58,6 +58,7 @@ class Loop {
     report_.seconds = std::chrono::duration<double>(runtime::Clock::now() - begin).count();
     report_.restarts = tasks_.restarts();
     report_.repeated_tasks = tasks_.repeated();
+    report_.kept_bytes = tasks_.kept_bytes();
     return report_;
   }
 

@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/crew.h"
 #include "runtime/interrupt.h"
@@ -36,8 +37,9 @@ struct LoopReport {
   int64_t rounds = 0;  // those before a snapshot that it went on from among them
   int64_t tasks = 0;
   double seconds = 0;
-  int64_t restarts = 0;        // of all workers, where one was lost
-  int64_t repeated_tasks = 0;  // behind those
+  int64_t restarts = 0;                  // of all workers, where one was lost
+  int64_t repeated_tasks = 0;            // behind those
+  std::vector<int64_t> kept_bytes = {};  // by worker, at the last commit; 0: there was none
   SnapshotCounts snapshots;
 };
 

@@ -30,7 +30,8 @@ WorkerTasks::WorkerTasks(runtime::Crew& crew, RestartOptions options, bool keeps
     : crew_(crew), options_(std::move(options)), repeats_(options_.allowed) {
   const size_t workers = crew_.workers().size();
   logs_.assign(workers, TaskLog(repeats_));
-  commits_ = repeats_ && keeps_state;
+  commits_ = repeats_ && options_.keeps && keeps_state;
+  kept_bytes_.resize(workers);
   for (size_t worker = 0; worker < workers && commits_; ++worker)
     commits_ = !crew_.kept_file(static_cast<int>(worker), 0).empty();
   next_at_ = runtime::after(options_.commit_every);
@@ -125,8 +126,11 @@ void WorkerTasks::end_commit() {
   stood_ = commit.round;
   later_ = 1;
   restore_.clear();
-  for (const PlacedPart& placed : commit.parts)
+  kept_bytes_.clear();
+  for (const PlacedPart& placed : commit.parts) {
     restore_.push_back(request_of(WorkerRequest::kRestore, runtime::encode(placed)));
+    kept_bytes_.push_back(placed.part.bytes);
+  }
   files_ = 1 - files_;
   const auto took = runtime::Clock::now() - *commit.begin;
   next_at_ = runtime::Clock::now() +

@@ -30,6 +30,8 @@ namespace kerf::schedmp {
 
 struct RestartOptions {
   bool allowed = false;
+  // What workers hold, in memory; else all begin again from a snapshot, or the beginning.
+  bool keeps = true;
   // Between two commits, and no less than a hundred times what the last one took.
   std::chrono::milliseconds commit_every{1000};
   // Told of a loss, and before which round all begin again, before they do.
@@ -69,6 +71,8 @@ class WorkerTasks {
 
   int64_t restarts() const { return restarts_; }
   int64_t repeated() const { return repeated_; }  // tasks
+  // One file of each worker, as of the last commit; 0: there was none.
+  const std::vector<int64_t>& kept_bytes() const { return kept_bytes_; }
 
  private:
   bool may_commit(int64_t round) const;
@@ -105,6 +109,7 @@ class WorkerTasks {
   bool repeats_ = false;
   int64_t restarts_ = 0;
   int64_t repeated_ = 0;
+  std::vector<int64_t> kept_bytes_;  // by worker
   int64_t lost_at_ = -1;             // the first round that was not done at the last loss
   int losses_there_ = 0;             // in a row
   std::optional<Error> first_loss_;  // of those

@@ -4,6 +4,7 @@
 
 #include "apps/kerf/commands.h"
 #include "apps/kerf/flag_rules.h"
+#include "apps/kerf/kept_memory.h"
 #include "apps/kerf/plan_check.h"
 #include "apps/kerf/plan_front.h"
 #include "apps/kerf/plan_graph.h"
@@ -37,6 +38,7 @@ struct Told {
   PlanRecord record;
   std::vector<partitioner::Boundary> boundaries;
   std::optional<Replan> replan;
+  std::optional<KeptMemory> kept = {};  // of what trains
 };
 
 struct PlanCommand {
@@ -88,6 +90,9 @@ Json PlanCommand::for_programs(const Planned& planned, const Told& of) const {
   add_asked(planned.plan, told);
   add_certificate(planned, told);
   if (!planned.tried.empty()) told["tried"] = tried_json(planned.tried);
+  if (of.kept)
+    told["kept"] = {{"bytes", of.kept->bytes},
+                    {"forbidden", of.kept->forbidden.empty() ? Json() : Json(of.kept->forbidden)}};
   if (why) told["why"] = why_json(planned.model, of.boundaries);
   if (of.replan) told["from_run"] = replan_json(*of.replan);
   if (!out.empty()) told["out"] = out;
@@ -97,6 +102,7 @@ Json PlanCommand::for_programs(const Planned& planned, const Told& of) const {
 
 std::string PlanCommand::for_people(const Planned& planned, const Told& of, bool colour) const {
   std::string text = asked_text(asked_of(planned.plan)) + plan_text(of.record, colour);
+  if (of.kept) text += kept_text(*of.kept) + "\n";
   if (!planned.tried.empty()) text += tried_text(planned.tried, colour);
   if (why) text += why_text(planned.model, planned.plan, of.boundaries, colour);
   if (of.replan) text += replan_text(*of.replan, planned, colour);
@@ -112,6 +118,15 @@ std::vector<partitioner::Boundary> boundaries_of(const PlanFlags& asked, const P
           "it moves boundaries of one replica; choose a schedule without replicas");
   if (plan.request) plan.request->setting = planned.setting;
   return partitioner::boundaries_of(planned.model, plan, *in_flight_of(asked, plan.schedule));
+}
+
+// Of a run whose workers are all on one host.
+std::optional<KeptMemory> kept_as_planned(const PlanRecord& record, const Planned& planned) {
+  if (record.kept_bytes.empty()) return std::nullopt;
+  std::vector<int64_t> taken;
+  for (const partitioner::WorkerPrediction& worker : record.workers)
+    taken.push_back(record.peak_bytes(worker));
+  return kept_memory(taken, record.kept_bytes, planned.setting.devices, planned.memory, {});
 }
 
 void PlanCommand::write(const Planned& planned) const {
@@ -151,6 +166,7 @@ int PlanCommand::run() const {
   const PlanSchedule found = fitting_schedule_of(asked, planned);
   note_drains(found);
   Told told{record_of(planned.model, planned.plan, found.schedule, planned.setting), {}, {}};
+  told.kept = kept_as_planned(told.record, planned);
   if (run) told.replan = compare_with_run(asked, *run, planned, from_run);
   if (why) told.boundaries = boundaries_of(asked, planned);
   write(planned);

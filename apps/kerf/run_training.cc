@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "apps/kerf/learning_flags.h"
 #include "apps/main/answer.h"
 #include "apps/programs.h"
+#include "schedmp/training/kept_bytes.h"
 #include "schedmp/training/lbfgs_training.h"
 #include "schedmp/versions.h"
 
@@ -98,6 +100,27 @@ std::optional<RunRecord::Lbfgs> lbfgs_of(const schedmp::Training& training) {
                           lbfgs.evaluations(), half->portions_of_replicas()};
 }
 
+// Where workers are on other hosts, those have no memory for it to take.
+KeptMemory kept_by(const schedmp::Training& training, const CrewFlags& flags,
+                   std::optional<int64_t> cap) {
+  const std::optional<int64_t> host = host_memory(flags);
+  std::vector<int64_t> taken;
+  std::vector<int64_t> kept;
+  for (const schedmp::WorkerFigures& each : training.workers()) {
+    if (host) taken.push_back(each.proved_bytes + each.table_bytes);
+    kept.push_back(each.kept_bytes);
+  }
+  return kept_memory(taken, kept, device_kinds(flags), cap, host);
+}
+
+std::optional<RunRecord::Kept> kept_of(const Outcome& outcome) {
+  if (!outcome.kept) return std::nullopt;
+  const std::vector<int64_t>& counted = outcome.driven.loop.kept_bytes;
+  return RunRecord::Kept{outcome.kept->bytes / schedmp::kKeptFiles,
+                         std::accumulate(counted.begin(), counted.end(), int64_t{0}),
+                         outcome.kept->forbidden};
+}
+
 std::optional<RunRecord::Checkpoints> checkpoints_of(const Outcome& outcome) {
   const schedmp::SnapshotCounts& counts = outcome.driven.loop.snapshots;
   const int64_t resumed = outcome.training->resumed_steps();
@@ -182,6 +205,10 @@ Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedu
   for (const schedmp::WorkerFigures& each : outcome.training->workers())
     peaks.push_back(static_cast<double>(each.proved_bytes + each.table_bytes));
   check_host_memory(flags, peaks, "use more --micro-batches, a smaller --batch or a smaller model");
+  if (kind == RunKind::kTrain && !flags.no_restart) {
+    outcome.kept = kept_by(*outcome.training, flags, options.memory);
+    if (!outcome.kept->forbidden.empty()) tell_notes({kept_text(*outcome.kept)});
+  }
   if (const int64_t steps = outcome.training->total_steps(); options.rates.warm_up > steps)
     tell_notes({format("the warm-up takes {}, and the run has {}",
                        plural(options.rates.warm_up, "step"), steps)});
@@ -192,7 +219,9 @@ Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedu
                          {.workers = outcome.training->count_workers(),
                           .programs = program_factories(),
                           .longest_action_seconds = longest_action_seconds(planned.plan)},
-                         *progress, {.snapshots = snapshots});
+                         *progress,
+                         {.snapshots = snapshots,
+                          .restarts = {.keeps = !outcome.kept || outcome.kept->forbidden.empty()}});
   outcome.rows_per_second = progress->rows_per_second();
   outcome.median_step_seconds = progress->median_step_seconds();
   return outcome;
@@ -221,6 +250,7 @@ RunRecord record_of(const Planned& planned, const Outcome& outcome) {
   if (outcome.replicas.count > 1) record.replicas = replicas_of(outcome);
   record.lbfgs = lbfgs_of(*outcome.training);
   record.checkpoints = checkpoints_of(outcome);
+  record.kept = kept_of(outcome);
   record.labels_per_row = outcome.training->labels_per_row();
   record.label_axes = outcome.training->label_axes();
   record.seconds = outcome.driven.loop.seconds;

@@ -4,9 +4,11 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "apps/kerf/kept_memory.h"
 #include "apps/kerf/planned.h"
 #include "apps/main/drive.h"
 #include "apps/report/run_record.h"
@@ -32,6 +34,7 @@ struct Outcome {
   schedmp::ReplicaOptions replicas;
   bool data_encrypted = false;  // between workers, over tcp
   std::vector<int> staleness;   // by stage, where updates stand within the step; else empty
+  std::optional<KeptMemory> kept = std::nullopt;  // of a training that may begin again
 };
 
 // What a run of that kind asks, as far as plan and flags say.

@@ -158,15 +158,21 @@ void add_threads_flag(CLI::App& command, CrewFlags& flags) {
       ->type_name("N");
 }
 
+std::optional<int64_t> host_memory(const CrewFlags& flags) {
+  if (may_be_elsewhere(flags)) return std::nullopt;
+  return static_cast<int64_t>(runtime::make_cpu_device()->memory().capacity);
+}
+
 void check_host_memory(const CrewFlags& flags, const std::vector<double>& bytes,
                        const std::string& way_out) {
-  if (may_be_elsewhere(flags)) return;
+  const std::optional<int64_t> host = host_memory(flags);
+  if (!host) return;
   const std::vector<runtime::DeviceKind> kinds = device_kinds(flags);
   double sum = 0;
   for (size_t worker = 0; worker < bytes.size(); ++worker)
     if (partitioner::device_of(kinds, static_cast<int>(worker)) == runtime::DeviceKind::kCpu)
       sum += bytes[worker];
-  const auto capacity = static_cast<double>(runtime::make_cpu_device()->memory().capacity);
+  const auto capacity = static_cast<double>(*host);
   if (capacity > 0 && sum > capacity)
     throw Error(ErrorCode::kInfeasible,
                 format("the workers need {} together, but this host has {}; {}", human_bytes(sum),

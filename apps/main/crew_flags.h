@@ -54,6 +54,9 @@ void add_threads_flag(CLI::App& command, CrewFlags& flags);
 void check_host_memory(const CrewFlags& flags, const std::vector<double>& bytes,
                        const std::string& way_out);
 
+// All memory that this host has for a run's workers; nothing where they may be on others.
+std::optional<int64_t> host_memory(const CrewFlags& flags);
+
 // What a run needs of its workers.
 struct CrewNeeds {
   int workers = 1;

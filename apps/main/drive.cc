@@ -100,6 +100,7 @@ Driven drive_crew(schedmp::EncodedProgram& program, const CrewFlags& flags, cons
   Driven driven;
   schedmp::LoopOptions full = options;
   full.restarts = restarts(flags, needs, remote, progress);
+  full.restarts.keeps = options.restarts.keeps;
   full.interrupt = interrupts.request();
   const auto crew =
       assemble_crew(flags, needs, interrupts, who_is_here(flags, needs, remote, false));

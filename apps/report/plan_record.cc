@@ -12,6 +12,7 @@
 #include "partitioner/sums.h"
 #include "schedmp/interpreter.h"
 #include "schedmp/simulate.h"
+#include "schedmp/training/kept_bytes.h"
 #include "schedmp/verify.h"
 
 namespace kerf::apps {
@@ -162,6 +163,9 @@ PlanRecord record_of(const Model& model, const Plan& plan, const schedmp::Schedu
   record.parts = parts_of(model, plan, parts, schedule);
   schedmp::Verdict verdict = schedmp::verify(model, plan, parts, schedule, setting);
   if (verdict.ok()) record.proved_bytes = std::move(verdict.peak_bytes);
+  if (schedule.trains())
+    record.kept_bytes =
+        schedmp::kept_bytes(model, parts, plan.workers_bound(), setting.optimizer_states);
   const auto timeline =
       schedmp::simulate(model, plan, parts, schedule, partitioner::request_of_plan(plan).speed);
   if (!timeline) return record;

@@ -91,6 +91,9 @@ struct PlanRecord {
   // By worker: what it takes under the schedule that will run, to the byte, slots and all; what the
   // planner keeps within the cap (WorkerPrediction) is no less. Empty of what was not verified.
   std::vector<int64_t> proved_bytes = {};
+  // By worker: what it leaves for a restart in each of two files, beside that (kept_bytes.h). Empty
+  // of what trains nothing.
+  std::vector<int64_t> kept_bytes = {};
 
   int64_t peak_bytes(const partitioner::WorkerPrediction& worker) const {
     const auto at = static_cast<size_t>(worker.worker);
@@ -214,6 +217,7 @@ void fields(Fields& f, PlanRecord& plan) {
   f.newer("copy_seconds", plan.copy_seconds);
   f.newer("idle", plan.idle);
   f.newer("proved_bytes", plan.proved_bytes);
+  f.newer("kept_bytes", plan.kept_bytes);
 }
 
 }  // namespace kerf::apps

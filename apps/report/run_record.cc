@@ -106,6 +106,15 @@ std::string checkpoints_text(const RunRecord& record) {
   return text;
 }
 
+std::string kept_text(const RunRecord& record) {
+  if (!record.kept) return {};
+  const RunRecord::Kept& of = *record.kept;
+  if (!of.forbidden.empty())
+    return format("nothing was kept in memory for a restart: {}\n", of.forbidden);
+  return format("kept for a restart, beside the peaks: twice {} of the scheduler's host\n",
+                bytes_text(of.predicted_bytes));
+}
+
 // What went wrong without harm; nothing where nothing did.
 std::string losses_text(const RunRecord& record) {
   int64_t resent = 0, dropped = 0, spans = 0;
@@ -114,7 +123,7 @@ std::string losses_text(const RunRecord& record) {
     dropped += worker.dropped;
     spans += worker.spans_lost;
   }
-  std::string text = replicas_text(record) + checkpoints_text(record);
+  std::string text = replicas_text(record) + checkpoints_text(record) + kept_text(record);
   if (!record.staleness.empty())
     text += format(
         "weights were updated within each step: a gradient is late by, by stage: {} updates at "
@@ -160,9 +169,9 @@ std::optional<double> RunRecord::accuracy() const {
 }
 
 const RunRecord::Evaluation& RunRecord::kept_evaluation() const {
-  const auto kept = std::find_if(evaluations.rbegin(), evaluations.rend(),
-                                 [](const Evaluation& each) { return each.kept; });
-  return kept == evaluations.rend() ? evaluations.back() : *kept;
+  const auto found = std::find_if(evaluations.rbegin(), evaluations.rend(),
+                                  [](const Evaluation& each) { return each.kept; });
+  return found == evaluations.rend() ? evaluations.back() : *found;
 }
 
 Traffic RunRecord::predicted() const { return sum(routes, &Route::predicted); }

@@ -112,6 +112,14 @@ struct RunRecord {
     int64_t failed = 0;  // could not be written
     double seconds = 0;  // that all of them took
   };
+  // Of a training: what is kept of all workers for a restart, in memory of the scheduler's host:
+  // one of two files of each, headers left out; and the whole files of the last time, if there was
+  // one.
+  struct Kept {
+    int64_t predicted_bytes = 0;
+    int64_t counted_bytes = 0;
+    std::string forbidden;  // why nothing is; else empty
+  };
   // Messages between scheduler and workers.
   struct Control {
     int64_t sent = 0;
@@ -141,6 +149,7 @@ struct RunRecord {
   std::optional<Replicas> replicas = std::nullopt;  // where there is more than one
   std::optional<Lbfgs> lbfgs = std::nullopt;
   std::optional<Checkpoints> checkpoints = std::nullopt;
+  std::optional<Kept> kept = std::nullopt;  // unless --no-restart
   // Of a schedule that goes on for ever: why its pipeline drains at each step's end nevertheless.
   std::optional<std::string> drains = std::nullopt;
   double seconds = 0;
@@ -272,6 +281,13 @@ void fields(Fields& f, RunRecord::Lbfgs& lbfgs) {
 }
 
 template <class Fields>
+void fields(Fields& f, RunRecord::Kept& kept) {
+  f("predicted_bytes", kept.predicted_bytes);
+  f("counted_bytes", kept.counted_bytes);
+  f("forbidden", kept.forbidden);
+}
+
+template <class Fields>
 void fields(Fields& f, RunRecord::Checkpoints& checkpoints) {
   f("resumed_steps", checkpoints.resumed_steps);
   f("taken", checkpoints.taken);
@@ -324,6 +340,7 @@ void fields(Fields& f, RunRecord& run) {
   f.newer("replicas", run.replicas);
   f.newer("lbfgs", run.lbfgs);
   f.newer("checkpoints", run.checkpoints);
+  f.newer("kept", run.kept);
   f.newer("drains", run.drains);
   f.newer("traced", run.traced);
   f.newer("untraced", run.untraced);

@@ -127,6 +127,7 @@ struct WorkerFigures {
   int64_t local_bytes = 0;
   int64_t proved_bytes = 0;  // of device memory and slots, before anything ran
   int64_t table_bytes = 0;   // beside that: of weights that replicas share, of L-BFGS's vectors
+  int64_t kept_bytes = 0;    // for a restart, in each of two files elsewhere (kept_bytes.h)
   int64_t peak_bytes = 0;    // measured: equal
   int64_t kernel_bytes = 0;  // beside it, of GPUs: what kernels hold
   // Of physical memory, more than when it began, and without rows of data; and those. Only the

@@ -6,6 +6,7 @@
 #include "runtime/error.h"
 #include "runtime/time.h"
 #include "schedmp/tables/table_messages.h"
+#include "schedmp/training/kept_bytes.h"
 #include "schedmp/training/lbfgs_weights.h"
 #include "schedmp/training/replica_tasks.h"
 
@@ -37,6 +38,7 @@ Training::State::State(const TrainingFactories& factories, const Model& model_in
     share_vectors();
   else if (options.replicas.count > 1 && proof.trains())
     share_weights();
+  if (proof.trains()) note_kept_bytes();
   check_cap();
   if (model.loss() < 0 && options.results.empty())
     throw Error(ErrorCode::kUsage, "there is no loss to train with", model.name());
@@ -131,6 +133,24 @@ void Training::State::share_weights() {
     tables.push_back(std::move(table));
   }
   note_slots();
+}
+
+void Training::State::note_kept_bytes() {
+  const int each = plan.workers_bound();
+  const ops::Optimizer own(optimizer_of_worker(options.optimizer, options.replicas));
+  const std::vector<int64_t> kept = kept_bytes(model, proof.parts(), each, own.states());
+  for (WorkerFigures& worker : workers)
+    worker.kept_bytes = kept.at(static_cast<size_t>(worker.worker % each));
+  for (const auto& [number, table] : table_of_part)
+    for (const partitioner::Part& part : proof.parts()) {
+      if (part.part != number) continue;
+      const TableSpec& spec = tables[static_cast<size_t>(table)];
+      for (WorkerFigures& worker : workers)
+        if (place_in(spec, worker.worker))
+          worker.kept_bytes +=
+              options.lbfgs ? kept_of_vectors(part, spec, worker.worker, options.lbfgs->history)
+                            : kept_of_table(part, spec, worker.worker, options.replicas);
+    }
 }
 
 // A gradient's table is behind its point's.

@@ -94,6 +94,7 @@ struct Training::State {
   void share_weights();
   void share_vectors();
   void note_slots();  // of tables
+  void note_kept_bytes();
   void predict(const TrainingTask& task);
   const std::vector<partitioner::Traffic>& traffic(int64_t rows, bool gradients);
 

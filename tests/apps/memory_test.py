@@ -54,5 +54,44 @@ class ResidentMemory(KerfTest):
         self.assertIn("more than", run("report", "run", cwd=self.folder).stdout)
 
 
+class KeptForARestart(KerfTest):
+    """What workers leave for a restart is told beforehand, and where the cap has no room for it there is none."""
+
+    RUN = ("mlp", "--sizes", "784-200-10", "--workers", 2, "--optimizer", "adam", "--batch", 64)
+
+    def plan(self, *more):
+        answer = run("plan", *self.RUN, *more, "--json")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        return json.loads(answer.stdout)
+
+    def test_is_what_the_plan_says(self):
+        plan = self.plan()
+        weights = 784 * 200 + 200 + 200 * 10 + 10
+        self.assertEqual(sum(plan["kept_bytes"]), 3 * 4 * weights)
+        self.assertEqual(plan["kept"], {"bytes": 2 * sum(plan["kept_bytes"]), "forbidden": None})
+        self.assertIn("kept for a restart, beside the peaks: 3.64 MiB", run("plan", *self.RUN).stdout)
+        record = self.train(*self.RUN, "--data", "synthetic:4096x784x10", "--epochs", 40, "--no-test")
+        kept = record["kept"]
+        self.assertEqual(kept["predicted_bytes"], sum(plan["kept_bytes"]))
+        headers = kept["counted_bytes"] - kept["predicted_bytes"]
+        self.assertGreater(headers, 0)
+        self.assertLess(headers, 2 * 4096)
+        self.assertIsNone(self.train(*self.RUN, *BRIEFLY[:2], "--steps", 2, "--no-restart")["kept"])
+
+    def test_is_nothing_where_the_cap_has_no_room(self):
+        plan = self.plan()
+        needed = [peak + 2 * kept for peak, kept in zip(plan["proved_bytes"], plan["kept_bytes"], strict=True)]
+        for cap, fits in ((max(needed), True), (max(needed) - 1, False)):
+            with self.subTest(fits=fits):
+                told = self.plan("--memory", cap)["kept"]["forbidden"]
+                answer = run("train", *self.RUN, "--memory", cap, *BRIEFLY[:2], "--steps", 2, "--no-test", "--json", "--out", self.folder / "run")
+                self.assertEqual(answer.returncode, 0, answer.stderr)
+                self.assertEqual(json.loads(answer.stdout)["kept"]["forbidden"], told or "")
+                self.assertEqual(told is None, fits)
+                self.assertEqual("nothing is kept in memory for a restart: worker" in answer.stderr, not fits)
+        text = run("plan", *self.RUN, "--memory", max(needed) - 1).stdout
+        self.assertIn("nothing is kept in memory for a restart", text)
+
+
 if __name__ == "__main__":
     unittest.main()

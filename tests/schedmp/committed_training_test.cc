@@ -67,6 +67,7 @@ class CommittedTraining : public testing::TestWithParam<Committed> {
     std::vector<double> evaluations;
     std::vector<EncodedProgram::Result> answers;
     std::string state;
+    std::vector<int64_t> kept_bytes;  // as told beforehand, by worker
   };
   Run run(int64_t before, std::vector<std::string> requests, const std::string& state = {}) {
     const Case c{.source = GetParam().source, .cut = GetParam().cut, .workers = GetParam().workers};
@@ -93,7 +94,8 @@ class CommittedTraining : public testing::TestWithParam<Committed> {
         workers(), {{"training", [] { return training_worker(factories()); }}});
     schedmp::run(program, *crew);
     crew->stop();
-    Run done{{}, {}, program.answers, program.state};
+    Run done{{}, {}, program.answers, program.state, {}};
+    for (const WorkerFigures& each : training.workers()) done.kept_bytes.push_back(each.kept_bytes);
     for (const StepRecord& step : training.steps()) done.losses.push_back(step.loss);
     for (const EvaluationRecord& each : training.evaluations())
       done.evaluations.push_back(each.loss);
@@ -126,6 +128,23 @@ TEST_P(CommittedTraining, GoesOnFromWhatEachWorkerAloneWrote) {
             whole.state);
     EXPECT_EQ(again.losses, whole.losses);
     EXPECT_EQ(again.evaluations, whole.evaluations);
+  }
+}
+
+// Of L-BFGS, once it has all pairs.
+TEST_P(CommittedTraining, KeepsAsMuchAsWasTold) {
+  const auto file = [&](int worker) { return (folder_ / std::to_string(worker)).string(); };
+  const Run whole =
+      run(GetParam().rounds.back(),
+          requests([&](int worker) { return request_of(WorkerRequest::kCommit, file(worker)); }));
+  for (int worker = 0; worker < workers(); ++worker) {
+    int64_t bytes = 0;
+    for (const NamedTensor& each : read_safetensors(file(worker)))
+      bytes += static_cast<int64_t>(each.bytes.size());
+    if (GetParam().lbfgs && GetParam().rounds.back() < 30)
+      EXPECT_LE(bytes, whole.kept_bytes[static_cast<size_t>(worker)]);
+    else
+      EXPECT_EQ(bytes, whole.kept_bytes[static_cast<size_t>(worker)]) << worker;
   }
 }
 

@@ -40,6 +40,7 @@ inline apps::RunRecord sample_run_record() {
   record.data_encrypted = true;
   record.restarts = 2;
   record.repeated_tasks = 11;
+  record.kept = {.predicted_bytes = 4096, .counted_bytes = 4500, .forbidden = {}};
   record.routes = {{"relu1.output", false, 0, 1, {4, 400}, {4, 400}}};
   return record;
 }

@@ -1,0 +1,55 @@
+#include "apps/kerf/kept_memory.h"
+
+#include <numeric>
+
+#include "apps/report/table.h"
+#include "partitioner/request.h"
+#include "runtime/format.h"
+#include "schedmp/training/kept_bytes.h"
+
+namespace kerf::apps {
+
+namespace {
+
+bool is_on_cpu(const std::vector<runtime::DeviceKind>& kinds, size_t worker) {
+  return partitioner::device_of(kinds, static_cast<int>(worker)) == runtime::DeviceKind::kCpu;
+}
+
+std::string beyond_cap(int64_t taken, int64_t files, size_t worker, int64_t cap) {
+  return format("worker {} takes {}, and what is kept of it {}: together more than the cap of {}",
+                worker, bytes_text(taken), bytes_text(files), bytes_text(cap));
+}
+
+}  // namespace
+
+KeptMemory kept_memory(const std::vector<int64_t>& taken, const std::vector<int64_t>& kept,
+                       const std::vector<runtime::DeviceKind>& kinds, std::optional<int64_t> cap,
+                       std::optional<int64_t> host) {
+  KeptMemory all;
+  all.bytes = schedmp::kKeptFiles * std::accumulate(kept.begin(), kept.end(), int64_t{0});
+  int64_t workers = 0;
+  for (size_t worker = 0; worker < taken.size(); ++worker) {
+    if (!is_on_cpu(kinds, worker)) continue;
+    workers += taken[worker];
+    const int64_t files = schedmp::kKeptFiles * kept.at(worker);
+    if (cap && taken[worker] + files > *cap && all.forbidden.empty())
+      all.forbidden = beyond_cap(taken[worker], files, worker, *cap);
+  }
+  if (host && *host > 0 && workers + all.bytes > *host && all.forbidden.empty())
+    all.forbidden = format("workers take {}, and what is kept of them {}: this host has {}",
+                           bytes_text(workers), bytes_text(all.bytes), bytes_text(*host));
+  return all;
+}
+
+std::string kept_text(const KeptMemory& kept) {
+  if (kept.forbidden.empty())
+    return format("kept for a restart, beside the peaks: {} of the scheduler's host",
+                  bytes_text(kept.bytes));
+  return format(
+      "nothing is kept in memory for a restart: {}. Behind a loss a run begins again from the "
+      "disk, "
+      "or its first step",
+      kept.forbidden);
+}
+
+}  // namespace kerf::apps
