@@ -16,6 +16,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kOpen = 20s;     // for all channels
 constexpr auto kDrain = 500ms;  // for messages that nobody took yet when the run ends
+constexpr auto kLook = 1s;      // while there is no task, at threads of the handler
 
 // While this exists, the end of the run interrupts the endpoints and the store, which gets answers.
 class Guard {
@@ -150,7 +151,8 @@ class Server {
 
   // One batch of tasks, or what of it was begun before a stop; false when told to stop.
   bool work(Handler& handler) {
-    const auto order = control_.next_order(Deadline::max());
+    std::optional<ControlMessage> order;
+    while (!(order = control_.next_order(after(kLook)))) handler.check();
     if (order->type == ControlType::kStop) return false;
     if (order->type != ControlType::kWork)
       throw Error(ErrorCode::kProtocol, "the scheduler sent something else than work");

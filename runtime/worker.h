@@ -61,6 +61,8 @@ class Handler {
   virtual void start(Workplace& workplace, std::string_view job) = 0;
   // One task, one result. Results travel back in the order of tasks. No task begins after kStop.
   virtual std::string update(std::string_view task) = 0;
+  // Now and then while there is none: throws what ended a thread of its own.
+  virtual void check() {}
 };
 // By the name of the program in the job. Throws Error{kUsage} for an unknown one.
 using HandlerFactory = std::function<std::unique_ptr<Handler>(const std::string& program)>;

@@ -183,6 +183,7 @@ class DecodingHandler final : public runtime::Handler {
     tables_->check();
     return result;
   }
+  void check() override { tables_->check(); }
   // By restore_from().
   void restore(std::string_view snapshot) { half_->restore(tables_->take_state(snapshot)); }
 

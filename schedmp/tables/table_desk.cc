@@ -10,23 +10,41 @@ namespace kerf::schedmp {
 namespace {
 
 constexpr int64_t kMostUnsent = int64_t{64} << 20;
-// How long a server has to answer, or to say who holds it up, before it counts as awaited itself.
+// How long a server has to take what is sent, to answer, or to say who holds it up, before it
+// counts as awaited itself.
 constexpr std::chrono::milliseconds kPatienceWithServers{100};
 
 }  // namespace
 
-void TableDesk::submit(std::vector<TableOrder> orders) {
+void TableDesk::submit(std::vector<TableOrder> orders, const TellAwaited& awaited) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return failure_ || unsent_bytes_ <= kMostUnsent; });
+  await_room(lock, awaited);
   if (failure_) std::rethrow_exception(failure_);
   for (TableOrder& order : orders) {
-    unsent_bytes_ += static_cast<int64_t>(order.numbers.size() * sizeof(float));
+    const auto bytes = static_cast<int64_t>(order.numbers.size() * sizeof(float));
+    unsent_bytes_ += bytes;
+    unsent_[order.to] += bytes;
     if (order.head.word == TableWord::kRead) {
       ++reads_[order.landing.read].missing;
       landings_[order.head.id] = std::move(order.landing);
     }
     orders_.push_back(std::move(order));
   }
+}
+
+void TableDesk::await_room(std::unique_lock<std::mutex>& lock, const TellAwaited& awaited) {
+  const auto has_room = [&] { return failure_ || unsent_bytes_ <= kMostUnsent; };
+  int told = -1;
+  for (bool waits = !changed_.wait_for(lock, kPatienceWithServers, has_room); waits;
+       waits = !has_room()) {
+    if (const int most = most_unsent(); awaited && most != told) awaited(told = most);
+    changed_.wait(lock);
+  }
+}
+
+int TableDesk::most_unsent() const {
+  const auto less = [](const auto& one, const auto& other) { return one.second < other.second; };
+  return std::max_element(unsent_.begin(), unsent_.end(), less)->first;
 }
 
 TableAnswers TableDesk::await(int64_t read, int awaited) {
@@ -61,9 +79,10 @@ std::vector<TableOrder> TableDesk::take() {
   return std::exchange(orders_, {});
 }
 
-void TableDesk::sent(int64_t bytes) {
+void TableDesk::sent(int to, int64_t bytes) {
   const std::lock_guard lock(mutex_);
   unsent_bytes_ -= bytes;
+  unsent_[to] -= bytes;
   changed_.notify_one();
 }
 

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -45,9 +46,10 @@ struct TableAnswers {
 
 class TableDesk {
  public:
-  // The compute thread's. Waits while too much has yet to be sent; throws what ended the table
-  // thread.
-  void submit(std::vector<TableOrder> orders);
+  // The compute thread's. Waits while too much has yet to be sent, and meanwhile tells `awaited`
+  // for whom most of it is, whenever that is another; throws what ended the table thread.
+  using TellAwaited = std::function<void(int worker)>;
+  void submit(std::vector<TableOrder> orders, const TellAwaited& awaited = {});
   // Until all answers of the read are there, or somebody else than `awaited`, -1 for nobody, holds
   // it up: for all one knows a server that does not even say who does. Throws as submit().
   TableAnswers await(int64_t read, int awaited);
@@ -58,8 +60,8 @@ class TableDesk {
 
   // The table thread's.
   std::vector<TableOrder> take();
-  // As many bytes of orders are on their way.
-  void sent(int64_t bytes);
+  // As many bytes of orders are on their way to that worker.
+  void sent(int to, int64_t bytes);
   // Takes an answer in. Throws Error{kProtocol} where this worker was not asked, or for other rows.
   void land(int from, const TableMessage& answer);
   void holds_up(int64_t id, int worker);
@@ -71,11 +73,14 @@ class TableDesk {
  private:
   const TableLanding& landing(int from, int64_t id) const;
   int server_of(int64_t read) const;
+  int most_unsent() const;
+  void await_room(std::unique_lock<std::mutex>& lock, const TellAwaited& awaited);
 
   std::mutex mutex_;  // guards all below
   std::condition_variable changed_;
   std::vector<TableOrder> orders_;
   int64_t unsent_bytes_ = 0;
+  std::map<int, int64_t> unsent_;             // by worker
   std::map<int64_t, TableLanding> landings_;  // by id of a message
   std::map<int64_t, TableAnswers> reads_;
   bool rested_ = false;

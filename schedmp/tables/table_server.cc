@@ -190,13 +190,23 @@ bool TableServer::answer(Served& table, const Parked& read) {
   return true;
 }
 
+// A client that has not come to the clock, or has not asked for all to be told; or who serves the
+// same rows in a group of which that has not been heard.
+int TableServer::who_holds_up(const Served& table, const TableHead& read) {
+  const auto client = [&](int place) { return table.group()[static_cast<size_t>(place)]; };
+  if (table.shard.clock() < read.clock) return client(table.shard.slowest());
+  const int group = table.shard.least_settled();
+  if (group == table.place.group) return client(table.shard.last_to_settle());
+  return table.spec.groups[static_cast<size_t>(group)][static_cast<size_t>(table.place.place)];
+}
+
 void TableServer::tell_who_holds_up(const Served& table, Parked& read) {
-  const int slowest = table.group()[static_cast<size_t>(table.shard.slowest())];
-  if (slowest == read.told || table.shard.clock() >= read.head.clock) return;
-  read.told = slowest;
+  const int awaited = who_holds_up(table, read.head);
+  if (awaited == read.told) return;
+  read.told = awaited;
   TableHead head = read.head;
   head.word = TableWord::kWaits;
-  head.clock = slowest;
+  head.clock = awaited;
   head.rows.clear();
   send(read.from, {std::move(head), {}});
 }
@@ -233,12 +243,12 @@ void TableServer::send(int to, Mail mail) {
     return;
   }
   handle(to, {mail.head, mail.numbers});
-  sent(mail);
+  sent(to, mail);
 }
 
-void TableServer::sent(const Mail& mail) {
+void TableServer::sent(int to, const Mail& mail) {
   if (mail.ordered) {
-    desk_.sent(std::ssize(mail.numbers) * int64_t{sizeof(float)});
+    desk_.sent(to, std::ssize(mail.numbers) * int64_t{sizeof(float)});
     workplace_.activity.progress();
   }
   if (mail.head.word != TableWord::kChanges) return;
@@ -264,7 +274,7 @@ bool TableServer::post() {
       channel.commit(*slot, {});
       const Mail done = std::move(mail);
       mails.pop_front();
-      sent(done);
+      sent(peer, done);
       any = true;
     }
   }

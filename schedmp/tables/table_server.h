@@ -79,6 +79,7 @@ class TableServer {
   // After a clock, or news of other groups.
   void look_again(Served& table);
   bool answer(Served& table, const Parked& read);
+  static int who_holds_up(const Served& table, const TableHead& read);
   void tell_who_holds_up(const Served& table, Parked& read);
   void hear_who_holds_up(const TableHead& head);
   void hear_rest(Served& table, int from);
@@ -86,7 +87,7 @@ class TableServer {
   void tell_groups(Served& table);
   // To a worker, which may be this one.
   void send(int to, Mail mail);
-  void sent(const Mail& mail);
+  void sent(int to, const Mail& mail);
 
   runtime::Workplace& workplace_;
   runtime::Endpoint& endpoint_;

@@ -145,6 +145,14 @@ int TableShard::slowest() const {
   return static_cast<int>(std::ranges::min_element(clocks_) - clocks_.begin());
 }
 
+int TableShard::least_settled() const {
+  return static_cast<int>(std::ranges::min_element(settled_) - settled_.begin());
+}
+
+int TableShard::last_to_settle() const {
+  return static_cast<int>(std::ranges::min_element(settling_) - settling_.begin());
+}
+
 bool TableShard::may_be_read(const TableHead& read) const {
   return clock() >= read.clock && *std::ranges::min_element(settled_) >= read.settled;
 }

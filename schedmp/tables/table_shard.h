@@ -47,6 +47,10 @@ class TableShard {
   // What every client has come to, and the first of those who have not come further.
   int64_t clock() const;
   int slowest() const;
+  // Of groups, the first of those of which all was heard least often; of clients, of those that
+  // asked for it least often.
+  int least_settled() const;
+  int last_to_settle() const;
   bool may_be_read(const TableHead& read) const;
   // Throws Error{kProtocol} where there are no such rows.
   std::vector<float> read(const TableHead& read) const;

@@ -26,7 +26,8 @@ Table::Table(Tables& tables, const TableSpec& spec, int number, int worker)
       number_(number),
       place_(place_in(spec, worker)),
       rows_(spec, static_cast<int>(spec.groups[0].size())),
-      waits_for_("rows of table " + spec.name) {}
+      waits_for_("rows of table " + spec.name),
+      waits_to_send_("room for changes of table " + spec.name) {}
 
 std::span<float> Table::own() {
   TableShard* const shard = tables_.server_->shard(number_);
@@ -80,7 +81,13 @@ std::vector<std::vector<Table::Piece>> Table::messages_to(
 void Table::submit(std::vector<TableOrder> orders) {
   if (orders.empty()) return;
   KERF_CHECK(tables_.server_->is_serving(), "table {} is used before the first task", spec_.name);
-  tables_.desk_.submit(std::move(orders));
+  runtime::Activity& activity = tables_.workplace_.activity;
+  bool told = false;
+  tables_.desk_.submit(std::move(orders), [&](int worker) {
+    told = true;
+    activity.awaits(waits_to_send_, worker);
+  });
+  if (told) activity.awaits_nothing();
   tables_.server_->wake();
 }
 

@@ -91,6 +91,7 @@ class Table {
   int64_t clock_ = 0;
   int64_t settled_ = 0;
   const std::string waits_for_;
+  const std::string waits_to_send_;
 };
 
 class Tables {
@@ -111,8 +112,8 @@ class Tables {
   // in its own snapshot, from which they begin again with clocks at 0: throws Error{kInternal}
   // where clients are not at one clock.
   void stand_still(const std::function<void()>& act);
-  // Likewise: a snapshot of the worker's half, with the rows and clocks of its tables; and back, before
-  // the first task: gives the half's. Throws Error{kProtocol} where it is of other tables.
+  // Likewise: a snapshot of the worker's half, with the rows and clocks of its tables; and back,
+  // before the first task: gives the half's. Throws Error{kProtocol} where it is of other tables.
   std::string with_state(std::string half);
   std::string take_state(std::string_view both);
 

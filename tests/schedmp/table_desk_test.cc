@@ -159,9 +159,36 @@ TEST(TableDeskTest, WhoSubmitsWaitsWhereTooMuchIsUnsent) {
   while (sent < 12) {
     std::this_thread::sleep_for(2ms);
     most = std::max(most, submitted - sent);
-    for (size_t i = desk.take().size(); i > 0; --i, ++sent) desk.sent(bytes);
+    for (size_t i = desk.take().size(); i > 0; --i, ++sent) desk.sent(1, bytes);
   }
   EXPECT_LE(most * bytes, (int64_t{64} << 20) + bytes);
+}
+
+// Of two for whom something is unsent, who has more of it; then the other.
+TEST(TableDeskTest, WhoSubmitsAwaitsWhomMostOfItIsFor) {
+  TableDesk desk;
+  constexpr int64_t kMiB = int64_t{1} << 20;
+  const auto submit = [&](int to, int64_t bytes) {
+    desk.submit({{.to = to,
+                  .head = {},
+                  .numbers = std::vector<float>(static_cast<size_t>(bytes) / sizeof(float)),
+                  .landing = {}}});
+  };
+  submit(1, 60 * kMiB);
+  submit(2, 80 * kMiB);
+  std::vector<int> awaited;
+  std::jthread table_thread;
+  desk.submit({}, [&](int worker) {
+    awaited.push_back(worker);
+    if (awaited.size() > 1) return;
+    table_thread = std::jthread([&] {
+      for (const auto& [to, sent] : {std::pair(2, 50), {1, 60}}) {
+        std::this_thread::sleep_for(20ms);
+        desk.sent(to, sent * kMiB);
+      }
+    });
+  });
+  EXPECT_THAT(awaited, testing::ElementsAre(2, 1));
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr int kEndpoints = 3;
+constexpr int kEndpoints = 4;
 constexpr int kSlots = 4;
 
 std::string bytes_of(const TableHead& head, const std::vector<float>& numbers) {
@@ -122,6 +122,30 @@ TEST(TableServerTest, AReadIsAnsweredOrToldWhoHoldsItUp) {
   EXPECT_EQ(numbers.size(), 4u);
 }
 
+// Of what other groups changed, a read waits for who serves the same rows there.
+TEST(TableServerTest, ASettledReadIsToldWhichGroupHoldsItUp) {
+  Serving serving({{.name = "values",
+                    .rows = 4,
+                    .groups = {{0, 1}, {2, 3}},
+                    .staleness = TableSpec::kAnyStaleness}});
+  TableHead settled = kRead;
+  settled.settled = 1;
+  const auto expect_held_up_by = [&](int worker) {
+    const auto [waits, none] = serving.heard(1);
+    EXPECT_EQ(waits.word, TableWord::kWaits);
+    EXPECT_EQ(waits.clock, worker);
+  };
+  serving.say(1, {.word = TableWord::kClock, .clock = 1, .settled = 1});
+  serving.say(1, settled);
+  expect_held_up_by(0);  // its own client, which has not asked for it
+  serving.order({.word = TableWord::kClock, .clock = 1, .settled = 1});
+  expect_held_up_by(2);
+  serving.say(2, {.word = TableWord::kChanges, .settled = 1, .rows = {{0, 2}}}, {1, 2});
+  const auto [values, numbers] = serving.heard(1);
+  EXPECT_EQ(values.word, TableWord::kValues);
+  EXPECT_THAT(numbers, testing::ElementsAre(1, 2));
+}
+
 // A group that does not listen costs no memory: what it has yet to hear is added up, and nothing of
 // it is lost. It rests behind the last.
 TEST(TableServerTest, NewsForASlowGroupAddUp) {
@@ -181,7 +205,7 @@ TEST(TableServerTest, WhatIsNoMessageForItEndsItWithWhoSentThat) {
   EXPECT_THAT(says({.word = TableWord::kRead, .rows = {{3, 5}}}), from_one("rows 3 to 5 of 4"));
   EXPECT_THAT(says({.word = TableWord::kClock, .clock = 2}), from_one("clock 2 behind clock 0"));
   EXPECT_THAT(says(head(TableWord::kValues), {1, 1}), from_one("not asked for"));
-  EXPECT_THAT(says({.word = TableWord::kWaits, .clock = 3}), from_one("there is no worker 3"));
+  EXPECT_THAT(says({.word = TableWord::kWaits, .clock = 4}), from_one("there is no worker 4"));
   EXPECT_THAT(says({.word = TableWord::kWaits, .clock = -1}), from_one("there is no worker -1"));
   EXPECT_THAT(ends(2, bytes_of(head(TableWord::kRead), {})), HasSubstr("nothing to say there"));
   Serving serving;

@@ -291,5 +291,44 @@ TEST(TableShardTest, WhatIsOfAnotherShardOrCutShortIsRefused) {
   EXPECT_FALSE(takes(TableShard(other, {}), bytes)) << "where nothing waits for a clock";
 }
 
+// Of 7 rows of 3 numbers the second of three servers has two: as many values and states, counts of
+// updates, changes that other groups have yet to hear of and that are on their way to each, and of
+// synchronous tables what waits for its clock, of each client.
+TEST(TableBytes, AreThoseOfWhatAShardHolds) {
+  const auto bytes = [](TableSpec spec) {
+    complete(spec, 6);
+    return table_bytes(spec, 1);
+  };
+  const TableSpec plain{.name = "t",
+                        .rows = 7,
+                        .width = 3,
+                        .groups = {{0, 1, 2}},
+                        .staleness = TableSpec::kAnyStaleness};
+  constexpr int64_t kNumbers = 2 * 3 * sizeof(float);
+  EXPECT_EQ(bytes(plain), kNumbers);
+  TableSpec adam = plain;
+  adam.optimizer = {.name = "adam"};
+  EXPECT_EQ(bytes(adam), 3 * kNumbers + 2 * 8);
+  TableSpec groups = plain;
+  groups.groups = {{0, 1, 2}, {3, 4, 5}};
+  EXPECT_EQ(bytes(groups), (1 + 1 + 1) * kNumbers);
+  TableSpec synchronous = plain;
+  synchronous.staleness = 0;
+  EXPECT_EQ(bytes(synchronous), (1 + 3) * kNumbers);
+  TableSpec elsewhere = plain;
+  elsewhere.groups = {{0, 2, 3}};
+  EXPECT_EQ(bytes(elsewhere), 0);
+  for (TableSpec spec : {plain, adam, groups}) {
+    complete(spec, 6);
+    TableShard shard(spec, *place_in(spec, 1));
+    const TableContents held = shard.contents();
+    size_t sum = held.values.size_bytes() + held.updates.size_bytes();
+    for (const std::span<float>& state : held.states) sum += state.size_bytes();
+    const auto on_the_way = static_cast<int64_t>(spec.groups.size() - 1) * kNumbers;
+    EXPECT_EQ(static_cast<int64_t>(sum + held.unheard.size_bytes()) + on_the_way,
+              table_bytes(spec, 1));
+  }
+}
+
 }  // namespace
 }  // namespace kerf::schedmp
