@@ -8,6 +8,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "runtime/error.h"
+
 namespace kerf::runtime {
 namespace {
 
@@ -84,6 +86,20 @@ HostMemory host_memory(const fs::path& root) {
     if (kinds == "memory") bound_by_cgroups(mount / "memory", own, kVersion1, memory);
   }
   return memory;
+}
+
+int64_t memory_to_leave() { return host_memory().all / 16; }
+
+void RoomInMemory::expect(size_t bytes) {
+  constexpr size_t kLookEvery = size_t{16} << 20;
+  if (unseen_ > bytes) {
+    unseen_ -= bytes;
+    return;
+  }
+  unseen_ = kLookEvery;
+  if (host_memory().free < leaves_)
+    throw Error(ErrorCode::kUnavailable,
+                "the memory of the scheduler's host has no room for what its workers keep");
 }
 
 }  // namespace kerf::runtime

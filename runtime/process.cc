@@ -59,9 +59,12 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
 // What posix_spawn does in the child, and what the child begins with.
 class SpawnActions {
  public:
-  explicit SpawnActions(int output) {
+  SpawnActions(int output, int input) {
     ::posix_spawn_file_actions_init(&files_);
-    ::posix_spawn_file_actions_addopen(&files_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (input < 0)
+      ::posix_spawn_file_actions_addopen(&files_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    else
+      ::posix_spawn_file_actions_adddup2(&files_, input, STDIN_FILENO);
     ::posix_spawn_file_actions_adddup2(&files_, output, STDOUT_FILENO);
     ::posix_spawn_file_actions_adddup2(&files_, output, STDERR_FILENO);
     ::posix_spawn_file_actions_addclosefrom_np(&files_, STDERR_FILENO + 1);
@@ -123,11 +126,11 @@ Process Process::spawn(const std::vector<std::string>& command) {
   return Process(child, descriptor);
 }
 
-Process Process::spawn_beside(const std::vector<std::string>& command, int output) {
+Process Process::spawn_beside(const std::vector<std::string>& command, int output, int input) {
   KERF_CHECK(!command.empty(), "a process needs a program");
   std::vector<std::string> words = command;
   const std::vector<char*> arguments = pointers_to(words);
-  const SpawnActions actions(output);
+  const SpawnActions actions(output, input);
   pid_t child = -1;
   if (const int error = ::posix_spawnp(&child, arguments[0], actions.files(), actions.attributes(),
                                        arguments.data(), environ);

@@ -22,9 +22,10 @@ class Process {
   static Process spawn(const std::vector<std::string>& command);
   // Also where a ZeroMQ context exists: no copy of this process comes to be on the way
   // (posix_spawn). The program is a path or a name that PATH finds, `output` becomes descriptors 1
-  // and 2. The child is in a session of its own, so no terminal asks or interrupts it, and it
-  // outlives a parent that is killed. Throws as spawn() does.
-  static Process spawn_beside(const std::vector<std::string>& command, int output);
+  // and 2, `input` descriptor 0 (negative: /dev/null). The child is in a session of its own, so no
+  // terminal asks or interrupts it, and it outlives a parent that is killed. Throws as spawn()
+  // does.
+  static Process spawn_beside(const std::vector<std::string>& command, int output, int input = -1);
 
   Process(Process&& other) noexcept;
   Process& operator=(Process&& other) noexcept;
@@ -42,6 +43,8 @@ class Process {
   std::optional<std::string> wait(Deadline deadline);
   // Ignored once it has ended.
   void kill(int signal);
+  // It goes on by itself, whatever becomes of this; nothing is known of it any more.
+  void release() { pid_ = -1; }
 
  private:
   Process(pid_t pid, int descriptor) : pid_(pid), descriptor_(descriptor) {}

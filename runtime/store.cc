@@ -6,10 +6,13 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "runtime/file.h"
 #include "runtime/format.h"
+#include "runtime/free_memory.h"
+#include "runtime/memory_folder.h"
 #include "runtime/open_file.h"
 #include "runtime/regular_file.h"
 
@@ -31,14 +34,20 @@ class OwnReadable final : public ReadableFile {
 
 class OwnAtomic final : public WritableFile {
  public:
-  explicit OwnAtomic(const std::filesystem::path& path) : file_(path) {}
-  void write(std::string_view bytes) override { file_.write(bytes); }
+  explicit OwnAtomic(const std::filesystem::path& path) : file_(path) {
+    if (lies_in_memory_folder(path)) room_.emplace();
+  }
+  void write(std::string_view bytes) override {
+    if (room_) room_->expect(bytes.size());
+    file_.write(bytes);
+  }
   void flush() override {}
   void settle() override { file_.settle(); }
   void commit() override { file_.commit(); }
 
  private:
   AtomicFile file_;
+  std::optional<RoomInMemory> room_;
 };
 
 class OwnGrowing final : public WritableFile {

@@ -3,8 +3,6 @@
 #include <span>
 #include <utility>
 
-#include "runtime/free_memory.h"
-
 namespace kerf::runtime {
 namespace {
 
@@ -35,8 +33,6 @@ void expect_shape(const StoreRequest& request) {
 }
 
 }  // namespace
-
-int64_t memory_to_leave() { return host_memory().all / 16; }
 
 StoreAnswer StoreDesk::answer(const StoreRequest& request) {
   expect_shape(request);
@@ -77,7 +73,7 @@ void StoreDesk::open(const StoreRequest& request, StoreAnswer& answer) {
       rules_.check(worker_, request.path, writes ? StoreAccess::kWrite : StoreAccess::kRead);
   File& file = files_[request.file];
   file.writes = writes;
-  file.in_memory = in_memory;
+  if (in_memory) file.room.emplace(leaves_);
   try {
     if (request.word == StoreWord::kCreate) {
       file.writable = store_.create(request.path);
@@ -113,10 +109,10 @@ void StoreDesk::read(File& file, const StoreRequest& request, StoreAnswer& answe
                       ErrorCode::kUsage);
 }
 
-void StoreDesk::write(File& file, const StoreRequest& request) const {
+void StoreDesk::write(File& file, const StoreRequest& request) {
   if (file.committed) refuse_request("it used a file that it had committed");
   if (request.word == StoreWord::kWrite) {
-    if (file.in_memory) expect_room(file, request.bytes.size());
+    if (file.room) file.room->expect(request.bytes.size());
     return file.writable->write(request.bytes);
   }
   if (request.word == StoreWord::kSettle) return file.writable->settle();
@@ -124,18 +120,6 @@ void StoreDesk::write(File& file, const StoreRequest& request) const {
     refuse_request(kerf::format("it asked for {} of a file", static_cast<int>(request.word)));
   file.writable->commit();
   file.committed = true;
-}
-
-void StoreDesk::expect_room(File& file, size_t bytes) const {
-  constexpr size_t kLookEvery = size_t{16} << 20;
-  if (file.unseen > bytes) {
-    file.unseen -= bytes;
-    return;
-  }
-  file.unseen = kLookEvery;
-  if (host_memory().free < leaves_)
-    throw Error(ErrorCode::kUnavailable,
-                "the memory of the scheduler's host has no room for what its workers keep");
 }
 
 }  // namespace kerf::runtime

@@ -10,19 +10,16 @@
 #include <string>
 
 #include "runtime/error.h"
+#include "runtime/free_memory.h"
 #include "runtime/store.h"
 #include "runtime/store_messages.h"
 #include "runtime/store_rules.h"
 
 namespace kerf::runtime {
 
-// A sixteenth of the host's memory, or of what cgroups let this process have of it.
-int64_t memory_to_leave();
-
 class StoreDesk {
  public:
-  // `rules` outlive this. `leaves`: bytes of the host's memory that files kept in it do not take,
-  // since without any its kernel ends somebody, who may be the scheduler.
+  // `rules` outlive this. `leaves`: bytes of the host's memory that files kept in it do not take.
   StoreDesk(int worker, const StoreRules& rules, int64_t leaves = memory_to_leave())
       : worker_(worker), rules_(rules), leaves_(leaves) {}
 
@@ -37,13 +34,11 @@ class StoreDesk {
     std::optional<Error> failure = {};  // of opening or writing it
     bool writes = false;
     bool committed = false;
-    bool in_memory = false;
-    size_t unseen = 0;  // bytes until the next look whether memory has room
+    std::optional<RoomInMemory> room = {};  // of one that is kept in memory
   };
   void open(const StoreRequest& request, StoreAnswer& answer);
   static void read(File& file, const StoreRequest& request, StoreAnswer& answer);
-  void write(File& file, const StoreRequest& request) const;
-  void expect_room(File& file, size_t bytes) const;
+  static void write(File& file, const StoreRequest& request);
   File& file_of(const StoreRequest& request);
   void expect_number(const StoreRequest& request) const;
 

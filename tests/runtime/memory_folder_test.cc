@@ -1,0 +1,215 @@
+// A folder in memory outlives its process by some seconds, and never longer.
+#include "runtime/memory_folder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "runtime/error.h"
+#include "runtime/file.h"
+#include "runtime/free_memory.h"
+#include "runtime/memory_folder_lock.h"
+#include "runtime/store.h"
+#include "runtime/time.h"
+#include "tests/support/errors.h"
+#include "tests/support/temporary_folder.h"
+
+namespace kerf::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+bool within(Clock::duration time, const std::function<bool()>& is_so) {
+  for (const Deadline deadline = Clock::now() + time; Clock::now() < deadline;) {
+    if (is_so()) return true;
+    std::this_thread::sleep_for(10ms);
+  }
+  return is_so();
+}
+
+bool is_gone(const fs::path& path) { return !fs::exists(path); }
+
+// The warden of that folder; 0: there is none.
+int warden_of(const fs::path& folder) {
+  for (const fs::directory_entry& entry : fs::directory_iterator("/proc")) {
+    std::error_code not_ours;
+    const std::string name = entry.path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    for (const char* held : {"3", "4", "5", "6"})
+      if (fs::read_symlink(entry.path() / "fd" / held, not_ours) == folder / kWardenMark)
+        return std::stoi(name);
+  }
+  return 0;
+}
+
+// Made by a process that is killed once `fill` has put something into it, if anything.
+fs::path left_by_a_killed_process(std::chrono::seconds outlives,
+                                  const std::function<void(const fs::path&)>& fill) {
+  int ends[2];
+  KERF_CHECK(::pipe(ends) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const MemoryFolder folder = MemoryFolder::make(outlives);
+    within(10s, [&] { return warden_of(folder.path()) != 0; });
+    fill(folder.path());
+    KERF_CHECK(write_whole(ends[1], folder.path().string()));
+    ::raise(SIGKILL);
+  }
+  ::close(ends[1]);
+  std::string path(100, '\0');
+  const ssize_t count = ::read(ends[0], path.data(), path.size());
+  ::close(ends[0]);
+  ::waitpid(child, nullptr, 0);
+  KERF_CHECK(count > 0);
+  return path.substr(0, static_cast<size_t>(count));
+}
+
+void put_something(const fs::path& folder) {
+  fs::create_directory(folder / "within");
+  write_file_atomic(folder / "within" / "file", "what was held");
+}
+
+std::string refusal(const fs::path& path) {
+  const auto error = tests::error_of([&] { MemoryFolder::claim(path); });
+  return error && error->code() == ErrorCode::kUnavailable ? error->what() : "it was not refused";
+}
+
+TEST(MemoryFolder, IsOfThisUserAloneAndGoesWithItsWarden) {
+  MemoryFolder folder = MemoryFolder::make(60s);
+  const fs::path path = folder.path();
+  EXPECT_EQ(fs::status(path).permissions(), fs::perms::owner_all);
+  EXPECT_THAT(path.string(), testing::StartsWith("/dev/shm/kerf-kept-"));
+  EXPECT_TRUE(lies_in_memory_folder(path / "file"));
+  EXPECT_FALSE(lies_in_memory_folder("/dev/shm/other/kerf-kept-/file"));
+  ASSERT_TRUE(within(10s, [&] { return warden_of(path) != 0; }));
+  put_something(path);
+  folder.remove();
+  EXPECT_TRUE(is_gone(path));
+  EXPECT_EQ(warden_of(path), 0);
+  folder.remove();  // there is none
+}
+
+TEST(MemoryFolder, OfAKilledProcessIsThereForWhoComes) {
+  const fs::path path = left_by_a_killed_process(60s, put_something);
+  {
+    const MemoryFolder claimed = MemoryFolder::claim(path);
+    EXPECT_EQ(read_file(path / "within" / "file"), "what was held");
+    EXPECT_THAT(refusal(path), HasSubstr("another run has it now"));
+  }
+  MemoryFolder again = MemoryFolder::claim(path);
+  EXPECT_EQ(read_file(path / "within" / "file"), "what was held");
+  again.remove();
+  EXPECT_TRUE(is_gone(path));
+  EXPECT_TRUE(within(5s, [&] { return warden_of(path) == 0; }));
+  EXPECT_THAT(refusal(path), HasSubstr("it is gone"));
+}
+
+TEST(MemoryFolder, GoesWhenNobodyComes) {
+  const fs::path path = left_by_a_killed_process(1s, put_something);
+  EXPECT_FALSE(is_gone(path));
+  EXPECT_TRUE(within(5s, [&] { return is_gone(path) && warden_of(path) == 0; }));
+}
+
+TEST(MemoryFolder, OutlivesWhoClaimedItAndDied) {
+  const fs::path path = left_by_a_killed_process(1s, put_something);
+  {
+    const MemoryFolder claimed = MemoryFolder::claim(path);
+    std::this_thread::sleep_for(2s);
+    EXPECT_FALSE(is_gone(path)) << "it is in use";
+  }
+  EXPECT_TRUE(within(5s, [&] { return is_gone(path); }));
+}
+
+TEST(MemoryFolder, InWhichThereIsNothingGoesAtOnce) {
+  const fs::path path = left_by_a_killed_process(60s, [](const fs::path&) {});
+  EXPECT_TRUE(within(5s, [&] { return is_gone(path) && warden_of(path) == 0; }));
+}
+
+TEST(MemoryFolder, WhoseWardenIsAskedToEndGoesWithItsProcess) {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+    const fs::path path = left_by_a_killed_process(60s, [&](const fs::path& folder) {
+      put_something(folder);
+      ::kill(warden_of(folder), signal);
+      std::this_thread::sleep_for(200ms);
+      KERF_CHECK(!is_gone(folder), "it went before");
+    });
+    EXPECT_TRUE(within(5s, [&] { return is_gone(path) && warden_of(path) == 0; })) << signal;
+  }
+}
+
+TEST(MemoryFolder, WhoseWardenIsAskedToEndLaterGoesAtOnce) {
+  const fs::path path = left_by_a_killed_process(60s, put_something);
+  ::kill(warden_of(path), SIGTERM);
+  EXPECT_TRUE(within(5s, [&] { return is_gone(path) && warden_of(path) == 0; }));
+}
+
+TEST(MemoryFolder, WhoseWardenWasKilledGoesWithTheNext) {
+  const fs::path path = left_by_a_killed_process(60s, [](const fs::path& folder) {
+    put_something(folder);
+    ::kill(warden_of(folder), SIGKILL);
+  });
+  EXPECT_TRUE(within(5s, [&] { return warden_of(path) == 0; }));
+  EXPECT_FALSE(is_gone(path));
+  const fs::path waits = left_by_a_killed_process(60s, put_something);
+  MemoryFolder next = MemoryFolder::make(60s);
+  EXPECT_TRUE(is_gone(path));
+  EXPECT_FALSE(is_gone(waits)) << "somebody may come for it";
+  next.remove();
+  MemoryFolder::claim(waits).remove();
+}
+
+TEST(MemoryFolder, WithoutAWardenIsRemovedAllTheSame) {
+  MemoryFolder folder = MemoryFolder::make(60s);
+  ASSERT_TRUE(within(10s, [&] { return warden_of(folder.path()) != 0; }));
+  ::kill(warden_of(folder.path()), SIGKILL);
+  const fs::path path = folder.path();
+  put_something(path);
+  folder.remove();
+  EXPECT_TRUE(is_gone(path));
+}
+
+TEST(MemoryFolder, WhatIsNoneIsRefused) {
+  const tests::TemporaryFolder elsewhere;
+  const std::string name = "kerf-kept-0123456789abcdef0123456789abcdef";
+  fs::create_directory(elsewhere / name);
+  const fs::path there = fs::path("/dev/shm") / name;
+  EXPECT_THAT(refusal(there), HasSubstr("it is gone"));
+  for (const fs::path& path :
+       {elsewhere / name, elsewhere.path(), fs::path("/dev/shm"), fs::path(), there / ".." / "..",
+        fs::path("/dev/shm/../shm") / name, fs::path("/dev/shm/kerf-kept-") / name, there / ""})
+    EXPECT_THAT(refusal(path), HasSubstr("no folder that a run of Kerf keeps")) << path;
+  fs::create_directory_symlink(elsewhere / name, there);
+  EXPECT_THAT(refusal(there), HasSubstr("cannot be opened"));
+  fs::remove(there);
+  fs::create_directory(there);
+  fs::permissions(there, fs::perms::owner_all | fs::perms::group_read);
+  EXPECT_THAT(refusal(there), HasSubstr("other users may look into it"));
+  fs::permissions(there, fs::perms::owner_all);
+  if (::chown(there.c_str(), 4321, 4321) == 0) {
+    EXPECT_THAT(refusal(there), HasSubstr("another user's"));
+  }
+  fs::remove(there);
+}
+
+// A file in one leaves a sixteenth of the memory to others.
+TEST(MemoryFolder, WithoutRoomNothingIsWritten) {
+  EXPECT_FALSE(tests::error_of([] { RoomInMemory().expect(1); }));
+  RoomInMemory none(host_memory().all);
+  const auto error = tests::error_of([&] { none.expect(1); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace kerf::runtime
