@@ -49,6 +49,7 @@ class Loop {
     while (!done_ || !rounds_.empty()) {
       heed_interrupts();
       if (rounds_.empty() && snapshots_.is_due(next_round_)) snapshot();
+      if (rounds_.empty() && is_due_in_memory()) snapshot_in_memory();
       if (rounds_.empty() && ends_here()) end_early();
       fill();
       if (!fold()) collect();
@@ -128,11 +129,25 @@ class Loop {
     if (taken) tasks_.stand(next_round_, snapshots_.restore_requests());
   }
 
+  bool is_due_in_memory() const { return snapshots_.is_due_in_memory(next_round_, depth_ == 1); }
+
+  // Behind the loss of a worker it is not tried again.
+  void snapshot_in_memory() {
+    bool taken = false;
+    with_workers([&] {
+      while (tasks_.owed()) exchange();
+      taken = is_due_in_memory() && snapshots_.take_in_memory(next_round_);
+    });
+    if (taken)
+      tasks_.stand(next_round_, snapshots_.restore_requests(), snapshots_.in_memory_until());
+  }
+
   // Schedules ahead, in batches, as far as the depth allows, and not beyond a snapshot.
   void fill() {
     if (!waits_ && !rounds_.empty() && rounds_.size() + batch_ > depth_) return;
     while (!done_ && (!waits_ || news_) && rounds_.size() < depth_ &&
-           (rounds_.empty() || !snapshots_.is_due(next_round_)) && !ends_here()) {
+           (rounds_.empty() || !(snapshots_.is_due(next_round_) || is_due_in_memory())) &&
+           !ends_here()) {
       waits_ = false;
       EncodedProgram::Decision decision =
           within("schedule", next_round_, [&] { return program_.schedule(next_round_); });

@@ -1,5 +1,7 @@
 #include "schedmp/snapshots.h"
 
+#include <algorithm>
+#include <functional>
 #include <system_error>
 #include <utility>
 
@@ -32,6 +34,7 @@ Snapshots::Snapshots(SnapshotOptions options, EncodedProgram& program, runtime::
   options_.folder = fs::absolute(options_.folder);
   expect_folder();
   crew_.allow(options_.folder, runtime::StoreAccess::kWrite);
+  if (options_.memory) crew_.allow(options_.memory->folder(), runtime::StoreAccess::kWrite);
   static_cast<void>(program_.snapshot());  // who keeps none says so before the run, not within
 }
 
@@ -67,9 +70,21 @@ void Snapshots::announce_end() const {
 }
 
 bool Snapshots::may_be_last(int64_t next_round, bool waits_anyway) const {
-  if (options_.folder.empty() || !program_.rests_before(next_round)) return false;
+  return !options_.folder.empty() && may_stop(next_round, waits_anyway);
+}
+
+bool Snapshots::may_stop(int64_t next_round, bool waits_anyway) const {
+  if (!program_.rests_before(next_round)) return false;
   return waits_anyway || program_.goes_on_anywhere() || options_.every_seconds > 0 ||
          (options_.every > 0 && program_.progress(next_round) % options_.every == 0);
+}
+
+bool Snapshots::is_due_in_memory(int64_t next_round, bool waits_anyway) const {
+  if (!options_.memory || !options_.memory->is_due()) return false;
+  if (may_stop(next_round, waits_anyway))
+    return program_.progress(next_round) > std::max(last_number_, last_in_memory_);
+  options_.memory->wait();
+  return false;
 }
 
 bool Snapshots::has_news(int64_t next_round) const {
@@ -99,16 +114,12 @@ bool Snapshots::take(int64_t next_round) {
   const auto begin = runtime::Clock::now();
   last_number_ = program_.progress(next_round);
   const fs::path path = checkpoint_path(options_.folder, last_number_);
-  Checkpoint manifest{.program = program_.name(),
-                      .number = last_number_,
-                      .round = next_round,
-                      .workers = static_cast<int64_t>(crew_.workers().size()),
-                      .run = options_.run};
-  if (!program_.goes_on_anywhere()) manifest.job = job_;
-  const std::string why = write(path, std::move(manifest));
+  const std::string why = write(path, manifest_of(next_round));
   if (why.empty()) {
     ++counts_.taken;
+    newest_ = path;
     prune(options_.folder, options_.keep, last_number_);
+    let_go_of_left();
   } else {
     ++counts_.failed;
     remove_checkpoint(path);
@@ -119,10 +130,52 @@ bool Snapshots::take(int64_t next_round) {
   return why.empty();
 }
 
+bool Snapshots::take_in_memory(int64_t next_round) {
+  KeptMemory& memory = *options_.memory;
+  memory.begin();
+  last_in_memory_ = program_.progress(next_round);
+  const fs::path path = checkpoint_path(memory.folder(), last_in_memory_);
+  std::string why;
+  try {
+    why = write(path, manifest_of(next_round));
+  } catch (const Error&) {  // a worker was lost, perhaps for want of what the others wrote
+    remove_checkpoint(path);
+    throw;
+  }
+  if (!why.empty()) {
+    remove_checkpoint(path);
+    memory.fail(why);
+    return false;
+  }
+  if (memory.end_with(path)) let_go_of_left();
+  return true;
+}
+
+runtime::Clock::time_point Snapshots::in_memory_until() const { return options_.memory->next_at(); }
+
+void Snapshots::let_go_of_left() {
+  if (options_.left) options_.left->remove();
+  options_.left.reset();
+}
+
+Checkpoint Snapshots::manifest_of(int64_t next_round) const {
+  Checkpoint manifest{.program = program_.name(),
+                      .number = program_.progress(next_round),
+                      .round = next_round,
+                      .workers = static_cast<int64_t>(crew_.workers().size()),
+                      .run = options_.run};
+  if (!program_.goes_on_anywhere()) manifest.job = job_;
+  return manifest;
+}
+
 std::string Snapshots::write(const fs::path& path, Checkpoint manifest) {
   remove_checkpoint(path);  // of a run that this one took the place of
   std::error_code failed;
-  fs::create_directories(path, failed);
+  // A folder in memory that somebody removed has no warden: it is not made anew.
+  if (runtime::lies_in_memory_folder(path))
+    fs::create_directory(path, failed);
+  else
+    fs::create_directories(path, failed);
   std::vector<std::string> requests;
   for (size_t worker = 0; worker < crew_.workers().size(); ++worker)
     requests.push_back(request_of(WorkerRequest::kSnapshot, worker_file(path, worker).string()));
@@ -137,7 +190,7 @@ std::string Snapshots::write(const fs::path& path, Checkpoint manifest) {
   if (!failure.empty()) return failure;
   try {
     write_manifest(path, manifest);
-    runtime::settle_folder(options_.folder);
+    runtime::settle_folder(path.parent_path());
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUnavailable) throw;
     return error.what();
@@ -148,7 +201,6 @@ std::string Snapshots::write(const fs::path& path, Checkpoint manifest) {
 
 // From now on, where a worker has to.
 void Snapshots::go_on_from(const fs::path& path, const Checkpoint& manifest) {
-  newest_ = path;
   std::vector<PlacedPart> parts;
   for (size_t worker = 0; worker < manifest.parts.size(); ++worker)
     parts.push_back({worker_file(path, worker).string(), manifest.parts[worker]});
@@ -165,8 +217,14 @@ fs::path Snapshots::newest_whole(const fs::path& folder) const {
   if (fs::exists(folder / kOlderManifest, unknown))
     throw Error(ErrorCode::kUsage, "it is of an older version of Kerf",
                 (folder / kOlderManifest).string());
+  std::vector<NumberedFolder> found = checkpoints_in(folder);
+  if (options_.left) {  // behind one of the same number on disk
+    const std::vector<NumberedFolder> in_memory = checkpoints_in(options_.left->folder());
+    found.insert(found.end(), in_memory.begin(), in_memory.end());
+    std::ranges::stable_sort(found, std::greater(), &NumberedFolder::number);
+  }
   std::vector<std::string> wrong;
-  for (const auto& [number, path] : checkpoints_in(folder)) {
+  for (const auto& [number, path] : found) {
     const std::vector<std::string> faults = faults_of(path);
     if (faults.empty()) {
       if (!wrong.empty())
@@ -215,6 +273,12 @@ int64_t Snapshots::resume() {
   runtime::LocalStore own_files;
   restore_from(own_files, {scheduler_file(path).string(), manifest.scheduler}, program_);
   go_on_from(path, manifest);
+  const bool in_memory = runtime::lies_in_memory_folder(path);
+  if (options_.left)
+    tell(kerf::format("goes on from {}, {} {}", in_memory ? "memory" : "the disk",
+                      program_.goes_on_anywhere() ? "step" : "round", manifest.number));
+  if (in_memory) return manifest.round;
+  newest_ = path;
   last_number_ = manifest.number;
   return manifest.round;
 }

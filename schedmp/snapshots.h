@@ -6,7 +6,8 @@
 // in. By rounds or steps, not seconds, two runs take theirs at the same places. They lie on the
 // scheduler's host, where workers write by their stores (runtime/store.h). Those before go when a
 // new one is whole. One that cannot be written, to a disk that is full, is told of, and the run
-// goes on. Belongs to the loop's thread.
+// goes on. Between those on disk some are taken in memory (kept_memory.h), where that changes no
+// bits. Belongs to the loop's thread.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,7 @@
 #include "schedmp/checkpoint_folder.h"
 #include "schedmp/encoded_program.h"
 #include "schedmp/folder_lock.h"
+#include "schedmp/kept_memory.h"
 
 namespace kerf::schedmp {
 
@@ -32,9 +34,13 @@ struct SnapshotOptions {
   double every_seconds = 0;  // 0: not by seconds
   // A run that is interrupted before that leaves none.
   double worth_seconds = 0;
-  int64_t keep = 1;                   // as many are there, once they were taken
+  int64_t keep = 1;  // as many are there, once they were taken
+  // Some are taken in memory as well; null: none are. Ended by who made it.
+  std::shared_ptr<KeptMemory> memory = {};
   std::filesystem::path resume = {};  // of the run that this one goes on with; empty: it is new
-  RunTold run = {};                   // compared with that run's
+  // Of that run in memory, until there is something newer; null: nothing.
+  std::shared_ptr<LeftMemory> left = {};
+  RunTold run = {};  // compared with that run's
   // Told of snapshots that could not be taken, or not be resumed.
   std::function<void(const std::string&)> tell = {};
 };
@@ -55,8 +61,8 @@ class Snapshots {
             const std::vector<std::string>& jobs);
 
   // Gives the scheduler's half what it held, where the run is to go on, from the newest that is
-  // whole; the next round. Throws Error{kUsage} that names the file where it is of another run, or
-  // none is whole.
+  // whole, on disk or in memory; the next round. Throws Error{kUsage} that names the file where it
+  // is of another run, or none is whole.
   int64_t resume();
   // Gives it to workers' halves, which have begun.
   void restore_workers();
@@ -67,6 +73,11 @@ class Snapshots {
   bool is_due(int64_t next_round) const;
   // No task is under way. Whether it is there.
   bool take(int64_t next_round);
+  // The same in memory, of a loop that `waits_anyway` for each round or not,
+  bool is_due_in_memory(int64_t next_round, bool waits_anyway) const;
+  bool take_in_memory(int64_t next_round);
+  // and, once there was one, when the next is due.
+  runtime::Clock::time_point in_memory_until() const;
   const SnapshotCounts& counts() const { return counts_; }
 
   // Of a run that was asked to end: whether it is to leave one,
@@ -84,6 +95,9 @@ class Snapshots {
 
  private:
   void expect_folder();
+  bool may_stop(int64_t next_round, bool waits_anyway) const;
+  void let_go_of_left();
+  Checkpoint manifest_of(int64_t next_round) const;
   // Why it could not be written; empty: it is there.
   std::string write(const std::filesystem::path& path, Checkpoint manifest);
   std::filesystem::path newest_whole(const std::filesystem::path& folder) const;
@@ -99,7 +113,8 @@ class Snapshots {
   std::vector<std::string> restore_requests_;
   SnapshotCounts counts_;
   int64_t last_number_ = 0;       // due at last
-  std::filesystem::path newest_;  // that was taken or resumed
+  int64_t last_in_memory_ = 0;    // likewise
+  std::filesystem::path newest_;  // that was taken or resumed, on disk
   const runtime::Clock::time_point begin_ = runtime::Clock::now();
   runtime::Clock::time_point last_ = runtime::Clock::now();
 };

@@ -147,10 +147,12 @@ void WorkerTasks::commit_in_vain() {
   next_at_ = runtime::Clock::now() + later_ * options_.commit_every;
 }
 
-void WorkerTasks::stand(int64_t round, std::vector<std::string> restore) {
+void WorkerTasks::stand(int64_t round, std::vector<std::string> restore,
+                        runtime::Clock::time_point until) {
   for (TaskLog& log : logs_) log.forget();
   stood_ = round;
   restore_ = std::move(restore);
+  next_at_ = std::max(next_at_, until + options_.commit_every);
 }
 
 int64_t WorkerTasks::first_missing() const {

@@ -63,8 +63,10 @@ class WorkerTasks {
   void collect(std::vector<Done>& done);
   bool owed() const;  // whether any worker owes a result
 
-  // Each worker has done all that it was told, and would go on from there by this request.
-  void stand(int64_t round, std::vector<std::string> restore);
+  // Each worker has done all that it was told, and would go on from there by this request. Another
+  // such is to come at `until`: so long they need not commit.
+  void stand(int64_t round, std::vector<std::string> restore,
+             runtime::Clock::time_point until = {});
   // Behind a loss, which is thrown again where it cannot be helped: workers are back where they
   // stood, and have all that they did since before them.
   void recover(const Error& loss);

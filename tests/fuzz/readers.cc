@@ -25,6 +25,7 @@
 #include "runtime/trace.h"
 #include "runtime/wire.h"
 #include "schedmp/action_costs.h"
+#include "schedmp/memory_journal.h"
 #include "schedmp/numbering.h"
 #include "schedmp/safetensors.h"
 #include "schedmp/schedule.h"
@@ -116,6 +117,11 @@ void read_names(const std::string& bytes) {
 void read_numbering_text(const std::string& bytes) {
   const schedmp::Numbering numbering = schedmp::read_numbering(bytes, kOrigin);
   KERF_CHECK(schedmp::read_numbering(write_numbering(numbering), kOrigin) == numbering);
+}
+
+// Nothing but what is written is taken.
+void read_journal_of_memory(const std::string& bytes) {
+  KERF_CHECK(write_memory_journal(schedmp::parse_memory_journal(bytes, kOrigin)) == bytes);
 }
 
 void read_plan_text(const std::string& bytes) {
@@ -252,6 +258,7 @@ const std::vector<Reader>& readers() {
       {"safetensors", read_safetensors_file, kMiB, 256},
       {"names", read_names, kMiB, 1024},
       {"numbering", read_numbering_text, kMiB, 1024},
+      {"journal", read_journal_of_memory, kMiB, 1024},
       {"plan", read_plan_text, 16 * kMiB, 4096},
       // As many layers as there may be, of any model.
       {"model", read_model_text, 1024 * kMiB, 0},

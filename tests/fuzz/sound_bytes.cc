@@ -11,6 +11,7 @@
 #include "runtime/trace.h"
 #include "runtime/wire.h"
 #include "schedmp/action_costs.h"
+#include "schedmp/memory_journal.h"
 #include "schedmp/numbering.h"
 #include "schedmp/safetensors.h"
 #include "schedmp/schedules.h"
@@ -281,6 +282,8 @@ std::map<std::string, std::string> sound_bytes(const std::string& reader) {
   if (reader == "hosts")
     return {{"three", "# mine\nnode1\nada@node2 device=cuda:0 kerf=/k\nnode2 keys=a  # again\n"}};
   if (reader == "nodes") return {{"ranges", "n[0-2,05,007-009],login,gpu[1-2]-a[3,4]"}};
+  if (reader == "journal")
+    return {{"one", schedmp::write_memory_journal({"/dev/shm/kerf-kept-0123456789abcdef", "b"})}};
   if (reader == "schedule") return schedules();
   if (reader == "placement") return placements();
   if (reader == "pipedream") return profiles();
