@@ -1,8 +1,10 @@
 #include "apps/kerf/save_flags.h"
 
 #include <charconv>
+#include <limits>
 
 #include "apps/main/answer.h"
+#include "apps/main/crew_flags.h"
 #include "apps/main/flag_values.h"
 #include "runtime/error.h"
 
@@ -50,23 +52,30 @@ SaveEvery SaveFlags::when() const {
 
 CheckpointFolder SaveFlags::folder(const fs::path& out) const {
   const SaveEvery at = when();
-  if (at.steps == 0 && at.seconds == 0) return {};
-  const bool asked = !every.empty();
+  if (at.steps == 0 && at.seconds == 0 && !keep_workers) return {};
+  const bool asked = !every.empty() || keep_workers;
   const fs::path folder = out / "checkpoints";
   const auto lock = asked ? schedmp::expect_lock(folder) : schedmp::lock_folder(folder);
   const bool any = schedmp::has_checkpoints(folder);
   std::error_code absent;
   const bool own = !resume.empty() && fs::equivalent(folder, checkpoints_of(resume), absent);
-  if (lock != nullptr && (asked || own || !any)) return {folder, lock, asked || any};
+  if (lock != nullptr && (asked || own || !any)) return {folder, lock, !every.empty() || any};
   tell_notes({format("{} {}: this one writes none", folder.string(),
                      lock == nullptr ? "is where another run writes its checkpoints"
                                      : "has checkpoints of another run")});
   return {};
 }
 
+std::shared_ptr<schedmp::LeftMemory> SaveFlags::left() const {
+  if (resume.empty()) return nullptr;
+  return schedmp::left_memory(fs::absolute(checkpoints_of(resume)),
+                              [](const std::string& what) { tell_notes({what}); });
+}
+
 schedmp::SnapshotOptions SaveFlags::options(const CheckpointFolder& folder) const {
   const SaveEvery at = when();
-  const bool asked = !every.empty() && (at.steps > 0 || at.seconds > 0);
+  const bool saves = at.steps > 0 || at.seconds > 0;
+  const bool asked = !every.empty() && saves;
   schedmp::SnapshotOptions options{.every = at.steps,
                                    .every_seconds = at.seconds,
                                    .worth_seconds = asked ? 0 : kWorthSeconds,
@@ -74,6 +83,10 @@ schedmp::SnapshotOptions SaveFlags::options(const CheckpointFolder& folder) cons
                                    .tell = [](const std::string& what) { tell_notes({what}); }};
   options.folder = folder.path();
   options.lock = folder.lock();
+  if (!saves) options.worth_seconds = std::numeric_limits<double>::infinity();
+  if (keep_workers)
+    options.memory = std::make_shared<schedmp::KeptMemory>(std::chrono::seconds(*keep_workers),
+                                                           folder.path(), options.tell);
   if (!resume.empty()) options.resume = checkpoints_of(resume);
   return options;
 }
@@ -95,6 +108,7 @@ void add_save_flags(CLI::App& command, SaveFlags& flags) {
                   "Go on from the newest checkpoint in this folder, with the flags of its run; of "
                   "workers and the plan others may be given")
       ->type_name("DIR");
+  add_keep_workers_flag(command, flags.keep_workers);
 }
 
 }  // namespace kerf::apps

@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "schedmp/memory_journal.h"
 #include "schedmp/snapshots.h"
 
 namespace kerf::apps {
@@ -50,7 +52,9 @@ class CheckpointFolder {
   const std::shared_ptr<const schedmp::FolderLock>& lock() const { return lock_; }
   // The run's results are all written.
   void end_well() const {
-    if (!stay_ && !path_.empty()) schedmp::prune(path_, 0);
+    if (path_.empty()) return;
+    if (!stay_) schedmp::prune(path_, 0);
+    schedmp::remove_memory_journal(path_);
   }
 
  private:
@@ -63,6 +67,7 @@ struct SaveFlags {
   std::string every;  // empty: not given
   int64_t keep = kKeptCheckpoints;
   std::string resume;
+  std::optional<int> keep_workers;  // seconds
 
   // Before anything is read. Throws Error{kUsage} that names the flag.
   void check() const;
@@ -71,6 +76,9 @@ struct SaveFlags {
   // nobody asked for any and those of another run are there, or are being written, they stay, and
   // the person is told. Throws Error{kUsage} where some are asked for and another run writes there.
   CheckpointFolder folder(const std::filesystem::path& out) const;
+  // What the run that it goes on with left in memory; null: nothing. Claimed from now on.
+  std::shared_ptr<schedmp::LeftMemory> left() const;
+  // What is kept in memory is there from now on, and is ended by the caller.
   schedmp::SnapshotOptions options(const CheckpointFolder& folder) const;
 };
 

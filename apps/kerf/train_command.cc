@@ -95,7 +95,8 @@ void TrainCommand::go_on_with(const FewerWorkers& fewer) const {
   std::vector<std::string> more{"--workers", std::to_string(fewer.left())};
   std::string from = save_flags.resume.empty() ? "the first step: there is no checkpoint yet"
                                                : "the checkpoint that it was resumed from";
-  if (!resume_from.empty() && schedmp::has_checkpoints(resume_from)) {
+  if (!resume_from.empty() &&
+      (schedmp::has_checkpoints(resume_from) || schedmp::has_left_memory(resume_from))) {
     more.insert(more.end(), {"--resume", resume_from.string()});
     from = "the newest checkpoint";
   }
@@ -153,6 +154,7 @@ int TrainCommand::run() {
 
 int TrainCommand::train() {
   check();
+  const std::shared_ptr<schedmp::LeftMemory> left = save_flags.left();  // before its time is over
   plan_flags.run_on(crew_flags);
   flags.lbfgs = lbfgs_flags.applied_to(plan_flags, steps);
   flags.replicas = replica_flags.applied_to(plan_flags, plan_file, flags.lbfgs.has_value());
@@ -181,11 +183,15 @@ int TrainCommand::train() {
   const ShareFolder shares(folder.path());
   options.shards = shares.path();
   const CheckpointFolder checkpoints = save_flags.folder(folder.path());
+  std::shared_ptr<schedmp::KeptMemory> memory;
   const Outcome outcome =
       run_training(RunKind::kTrain, planned, schedule, options, data, crew_flags,
                    progress_on_stderr(), [&](const schedmp::Training& /*training*/) {
                      resume_from = checkpoints.path();
-                     return save_flags.options(checkpoints);
+                     auto saved = save_flags.options(checkpoints);
+                     memory = saved.memory;
+                     saved.left = left;
+                     return saved;
                    });
 
   folder.keep(planned, schedule);
@@ -201,6 +207,8 @@ int TrainCommand::train() {
   record.untraced = traced.why_not();
   runtime::write_file_atomic(folder.page(), report_page(record));
   runtime::write_file_atomic(folder.report(), write_run_record(record));
+  if (memory) memory->end();
+  if (left) left->remove();
   checkpoints.end_well();
   answer(
       json, [&] { return to_json(record); },

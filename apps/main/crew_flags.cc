@@ -152,6 +152,16 @@ void add_crew_flags(CLI::App& command, CrewFlags& flags) {
                    "they held a moment before, and the results have the same bits)");
 }
 
+CLI::Option* add_keep_workers_flag(CLI::App& command, std::optional<int>& seconds) {
+  constexpr int kMostKeptSeconds = 24 * 3600;
+  return command
+      .add_option("--keep-workers", seconds,
+                  "Keep what workers hold in this host's memory, too, about every second: should "
+                  "this process be killed, it is there for so long, and --resume goes on from it")
+      ->check(CLI::Range(1, kMostKeptSeconds))
+      ->type_name("SECONDS");
+}
+
 void add_threads_flag(CLI::App& command, CrewFlags& flags) {
   command.add_option("--threads", flags.threads, "Per worker (default 1)")
       ->check(whole_number<int>())

@@ -44,6 +44,8 @@ inline constexpr const char* kDefaultDevice = "cpu";
 std::vector<runtime::DeviceKind> device_kinds(const CrewFlags& flags);
 
 void add_crew_flags(CLI::App& command, CrewFlags& flags);
+// For what keeps checkpoints: seconds; empty where it was not given.
+CLI::Option* add_keep_workers_flag(CLI::App& command, std::optional<int>& seconds);
 // For what computes with as many threads as it is told.
 void add_threads_flag(CLI::App& command, CrewFlags& flags);
 

@@ -136,6 +136,9 @@ Driven drive(schedmp::EncodedProgram& program, const CrewFlags& given, const Cre
   try {
     return drive_crew(program, flags, needs, progress, options, interrupts, remote.get());
   } catch (const Error& error) {
+    // Whoever ends it has no use for what it keeps in memory against its death.
+    if (error.code() == ErrorCode::kInterrupted && options.snapshots.memory)
+      options.snapshots.memory->end();
     // A worker that did not come to be interrupts the wait for it.
     const auto failure = remote ? remote->failure() : std::nullopt;
     if (failure && error.code() == ErrorCode::kInterrupted) throw Error(*failure);

@@ -17,6 +17,7 @@
 #include "apps/report/terminal.h"
 #include "runtime/error.h"
 #include "runtime/process.h"
+#include "runtime/warden.h"
 
 namespace kerf {
 
@@ -97,6 +98,7 @@ int main(int argc, char** argv, const apps::Executable& executable) {
   // A write beyond the limit on the size of files fails then, and is told; workers inherit this.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
+    if (const auto code = runtime::watch_if_warden(argc, argv)) return *code;
     return apps::parse_and_run(argc, argv, executable);
   } catch (const Error& error) {
     return complain(error.what(), exit_code(error.code()));

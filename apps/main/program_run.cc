@@ -27,6 +27,8 @@ std::string told_of(const std::string& value) {
   return format("{} ({} bytes, changed at {})", value, size, changed.count());
 }
 
+void tell_note(const std::string& what) { tell_notes({what}); }
+
 // As long as it lives, the history tells this observer.
 class Observed {
  public:
@@ -76,6 +78,7 @@ void ProgramRun::add_snapshot_flags(CLI::App& command) {
                          "--snapshot-rounds is given)",
                          kSnapshotSeconds))
       ->needs(folder);
+  add_keep_workers_flag(command, keep_workers_)->needs(folder);
   command
       .add_option("--resume", resume_,
                   "Go on from the snapshot in this folder, of a run of the same data, flags and "
@@ -83,13 +86,18 @@ void ProgramRun::add_snapshot_flags(CLI::App& command) {
       ->type_name("FOLDER");
 }
 
-schedmp::SnapshotOptions ProgramRun::snapshots() const {
+schedmp::SnapshotOptions ProgramRun::snapshots() {
+  if (keep_workers_)
+    memory_ = std::make_shared<schedmp::KeptMemory>(std::chrono::seconds(*keep_workers_), snapshot_,
+                                                    tell_note);
   return {.folder = snapshot_,
           .every = snapshot_rounds_.value_or(0),
           .every_seconds = snapshot_seconds_.value_or(snapshot_rounds_ ? 0 : kSnapshotSeconds),
+          .memory = memory_,
           .resume = resume_,
+          .left = left_,
           .run = told(),
-          .tell = [](const std::string& what) { tell_notes({what}); }};
+          .tell = tell_note};
 }
 
 // Flags as they were given, all but those of how the run is reached, how long it may take and what
@@ -116,6 +124,7 @@ schedmp::RunTold ProgramRun::told() const {
       "--resume",
       "--snapshot-seconds",
       "--snapshot-rounds",
+      "--keep-workers",
   };
   schedmp::RunTold told{{"executable", schedmp::identity().build}};
   for (const CLI::Option* option : command_->get_options()) {
@@ -126,7 +135,7 @@ schedmp::RunTold ProgramRun::told() const {
   return told;
 }
 
-void ProgramRun::check() const {
+void ProgramRun::check() {
   require(most_seconds_ >= 0, "--max-seconds", format("{} is not 0 or more", most_seconds_));
   require(!snapshot_rounds_ || *snapshot_rounds_ >= 1, "--snapshot-rounds", "it is not at least 1");
   require(!snapshot_seconds_ || *snapshot_seconds_ > 0, "--snapshot-seconds", "it is not above 0");
@@ -136,6 +145,7 @@ void ProgramRun::check() const {
           format("there is no folder for {}", trace_));
   require(picture_.empty() || can_hold_file(picture_), "--picture",
           format("there is no folder for {}", picture_));
+  if (!resume_.empty()) left_ = schedmp::left_memory(std::filesystem::absolute(resume_), tell_note);
 }
 
 int ProgramRun::workers(int64_t parts, const std::string& what) const {
@@ -163,7 +173,7 @@ schedmp::LoopReport ProgramRun::drive(schedmp::EncodedProgram& program, int work
 }
 
 void ProgramRun::answer(const History& history, const std::string& title, const Json& members,
-                        const std::string& line) const {
+                        const std::string& line) {
   if (!trace_.empty()) runtime::write_chrome_trace(trace_, traced_);
   if (!picture_.empty()) runtime::write_file_atomic(picture_, draw_history(history, title));
   apps::answer(
@@ -179,6 +189,8 @@ void ProgramRun::answer(const History& history, const std::string& title, const 
       [&](bool) {
         return history.table() + "\n" + line + "\n" + encrypted_text(crew_flags_.encrypt_data);
       });
+  if (memory_) memory_->end();
+  if (left_) left_->remove();
 }
 
 }  // namespace kerf::apps

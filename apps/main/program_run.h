@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,8 +26,9 @@ class ProgramRun {
 
   // `divided` is what the workers share out among them, for the help: "Rows".
   void add_flags(CLI::App& command, const std::string& divided);
-  // What was given, before anything is read. Throws Error{kUsage} that names the flag.
-  void check() const;
+  // What was given, before anything is read, and what a killed run left in memory, before its time
+  // is over. Throws Error{kUsage} that names the flag.
+  void check();
 
   // How many workers there are: as was given, else two, or one where there is no more to divide.
   // Throws Error{kUsage} where more were given than `parts`, which `what` says ("rows of x.mtx").
@@ -51,9 +53,10 @@ class ProgramRun {
 
   // Behind what the program writes itself: the trace and the picture, where they were asked for,
   // and on the standard output a table of the history and `line`, or by --json `members`, how often
-  // all workers began again and the tasks repeated since, and the history.
+  // all workers began again and the tasks repeated since, and the history. Then the run is over,
+  // and nothing of --keep-workers is left.
   void answer(const History& history, const std::string& title, const Json& members,
-              const std::string& line) const;
+              const std::string& line);
 
  private:
   struct Shown {
@@ -61,7 +64,7 @@ class ProgramRun {
     HistoryProgress::Part part;
   };
   void add_snapshot_flags(CLI::App& command);
-  schedmp::SnapshotOptions snapshots() const;
+  schedmp::SnapshotOptions snapshots();
   schedmp::RunTold told() const;
   schedmp::LoopReport drive(schedmp::EncodedProgram& program, int workers, const Shown& shown,
                             schedmp::ProgramTrace& trace);
@@ -77,6 +80,9 @@ class ProgramRun {
   std::string snapshot_, resume_;  // folders
   std::optional<int64_t> snapshot_rounds_;
   std::optional<double> snapshot_seconds_;
+  std::optional<int> keep_workers_;              // seconds
+  std::shared_ptr<schedmp::LeftMemory> left_;    // of the run that is gone on with
+  std::shared_ptr<schedmp::KeptMemory> memory_;  // until the program's answer is there
   bool json_ = false;
 };
 

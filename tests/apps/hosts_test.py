@@ -191,7 +191,7 @@ class Hosts(HostsTest):
 
 
 class Apart(HostsTest):
-    """Workers that see nothing of the folder that the run writes into."""
+    """Workers that see nothing of the folders that the run writes into."""
 
     def setUp(self):
         super().setUp()
@@ -200,7 +200,7 @@ class Apart(HostsTest):
         self.address = "tcp://10.74.0.1:5560"
 
     def start_worker(self, host):
-        hidden = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o ro none "$0" && exec "$@"', str(self.far))
+        hidden = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o ro none "$0" && mount -t tmpfs none /dev/shm && exec "$@"', str(self.far))
         return self.start_at(host, "worker", "--connect", self.address, "--keys", self.keys, before=hidden)
 
     def start_scheduler(self, *arguments):
@@ -267,6 +267,19 @@ class Apart(HostsTest):
         record = json.loads(self.over_hosts((1, 2, 2), "train", *chain, "--workers", 3, "--steps", 60, "--resume", self.far, "--json", "--out", self.far))
         self.assertGreater(record["checkpoints"]["resumed_steps"], 0)
         self.expect_same(record, own)
+
+    def test_what_they_held_outlives_the_scheduler(self):
+        long = ("lenet5", "--data", "synthetic:2048x784x10", "--workers", 2, "--no-test", "--epochs", 60)
+        own = self.train(*long)
+        command = ("train", *long, "--save-every", 0, "--keep-workers", 60, "--json", "--out", self.far)
+        scheduler = self.start_scheduler(*command)
+        workers = [self.start_worker(host) for host in (1, 2)]
+        self.assertTrue(wait_until(lambda: (self.far / "checkpoints" / "memory.json").exists() or scheduler.poll() is not None, 60))
+        scheduler.kill()
+        scheduler.communicate()
+        stdout, stderr = self.expect_end(self.start_scheduler(*command, "--resume", self.far), workers)
+        self.assertRegex(stderr, r"goes on from memory, step \d+")
+        self.expect_same(json.loads(stdout), own)
 
     def test_a_programs_snapshots(self):
         write_small_data(self.folder)

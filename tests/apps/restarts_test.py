@@ -5,6 +5,7 @@
     R3  who was stopped, and taken for dead, does not come back
     R4  who is slow is not taken for dead
     R6  the scheduler dies: started again with --resume, it goes on from the disk, with the workers of before if they connect
+        (from memory: kept_memory_test.py)
     R7  nothing is applied twice, and nothing is lost
     R8  nor of what replicas share by tables, nor of L-BFGS's vectors
 
