@@ -95,8 +95,10 @@ def connect(address, seconds=20):
 
 
 def shared_memory():
+    """But for what runs with --keep-workers have, which may be another test's."""
     folder = pathlib.Path("/dev/shm")
-    return {path.name for path in folder.iterdir() if "kerf" in path.name} if folder.exists() else set()
+    names = {path.name for path in folder.iterdir()} if folder.exists() else set()
+    return {name for name in names if "kerf" in name and not name.startswith("kerf-kept-")}
 
 
 def safetensors_header(path):
