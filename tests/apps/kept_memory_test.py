@@ -15,7 +15,7 @@ import unittest
 from kerf_command import KERF, SLOW, KerfTest, free_address, read_safetensors, run, wait_until, workers_of
 from small_programs import factorisation, write_small_data
 
-TRAINED = ("train", "lenet5", "--data", "synthetic:2048x784x10", "--workers", 3, "--epochs", 30, "--no-test")
+TRAINED = ("train", "lenet5", "--data", "synthetic:2048x784x10", "--workers", 3, "--epochs", 45, "--no-test")
 
 
 def looks_after(process, folder):
@@ -296,7 +296,7 @@ class Journal(KeptTest):
 class Programs(KeptTest):
     def test_go_on_from_memory(self):
         write_small_data(self.folder)
-        program = (*factorisation(self.folder, 4000), "--workers", 2)
+        program = (*factorisation(self.folder, 20000), "--workers", 2)
         kept = self.folder / "kept"
         self.assert_one_error(run(*program, "--keep-workers", 9), "--snapshot")
         self.assertEqual(run(*program, "--out", self.folder / "whole").returncode, 0)
