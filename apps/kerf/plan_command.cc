@@ -4,7 +4,6 @@
 
 #include "apps/kerf/commands.h"
 #include "apps/kerf/flag_rules.h"
-#include "apps/kerf/kept_memory.h"
 #include "apps/kerf/plan_check.h"
 #include "apps/kerf/plan_front.h"
 #include "apps/kerf/plan_graph.h"
@@ -12,6 +11,7 @@
 #include "apps/kerf/plan_search_flags.h"
 #include "apps/kerf/planned.h"
 #include "apps/kerf/replan.h"
+#include "apps/kerf/restart_memory.h"
 #include "apps/main/answer.h"
 #include "apps/main/flag_values.h"
 #include "apps/report/asked_record.h"
@@ -38,7 +38,7 @@ struct Told {
   PlanRecord record;
   std::vector<partitioner::Boundary> boundaries;
   std::optional<Replan> replan;
-  std::optional<KeptMemory> kept = {};  // of what trains
+  std::optional<RestartMemory> kept = {};  // of what trains
 };
 
 struct PlanCommand {
@@ -121,12 +121,12 @@ std::vector<partitioner::Boundary> boundaries_of(const PlanFlags& asked, const P
 }
 
 // Of a run whose workers are all on one host.
-std::optional<KeptMemory> kept_as_planned(const PlanRecord& record, const Planned& planned) {
+std::optional<RestartMemory> kept_as_planned(const PlanRecord& record, const Planned& planned) {
   if (record.kept_bytes.empty()) return std::nullopt;
   std::vector<int64_t> taken;
   for (const partitioner::WorkerPrediction& worker : record.workers)
     taken.push_back(record.peak_bytes(worker));
-  return kept_memory(taken, record.kept_bytes, planned.setting.devices, planned.memory, {});
+  return restart_memory(taken, record.kept_bytes, planned.setting.devices, planned.memory, {});
 }
 
 void PlanCommand::write(const Planned& planned) const {

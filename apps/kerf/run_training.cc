@@ -101,8 +101,8 @@ std::optional<RunRecord::Lbfgs> lbfgs_of(const schedmp::Training& training) {
 }
 
 // Where workers are on other hosts, those have no memory for it to take.
-KeptMemory kept_by(const schedmp::Training& training, const CrewFlags& flags,
-                   std::optional<int64_t> cap) {
+RestartMemory kept_by(const schedmp::Training& training, const CrewFlags& flags,
+                      std::optional<int64_t> cap) {
   const std::optional<int64_t> host = host_memory(flags);
   std::vector<int64_t> taken;
   std::vector<int64_t> kept;
@@ -110,7 +110,7 @@ KeptMemory kept_by(const schedmp::Training& training, const CrewFlags& flags,
     if (host) taken.push_back(each.proved_bytes + each.table_bytes);
     kept.push_back(each.kept_bytes);
   }
-  return kept_memory(taken, kept, device_kinds(flags), cap, host);
+  return restart_memory(taken, kept, device_kinds(flags), cap, host);
 }
 
 std::optional<RunRecord::Kept> kept_of(const Outcome& outcome) {

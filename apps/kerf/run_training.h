@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "apps/kerf/kept_memory.h"
 #include "apps/kerf/planned.h"
+#include "apps/kerf/restart_memory.h"
 #include "apps/main/drive.h"
 #include "apps/report/run_record.h"
 #include "runtime/trace.h"
@@ -34,7 +34,7 @@ struct Outcome {
   schedmp::ReplicaOptions replicas;
   bool data_encrypted = false;  // between workers, over tcp
   std::vector<int> staleness;   // by stage, where updates stand within the step; else empty
-  std::optional<KeptMemory> kept = std::nullopt;  // of a training that may begin again
+  std::optional<RestartMemory> kept = std::nullopt;  // of a training that may begin again
 };
 
 // What a run of that kind asks, as far as plan and flags say.

@@ -1,4 +1,4 @@
-#include "apps/kerf/kept_memory.h"
+#include "apps/kerf/restart_memory.h"
 
 #include <numeric>
 
@@ -22,10 +22,10 @@ std::string beyond_cap(int64_t taken, int64_t files, size_t worker, int64_t cap)
 
 }  // namespace
 
-KeptMemory kept_memory(const std::vector<int64_t>& taken, const std::vector<int64_t>& kept,
-                       const std::vector<runtime::DeviceKind>& kinds, std::optional<int64_t> cap,
-                       std::optional<int64_t> host) {
-  KeptMemory all;
+RestartMemory restart_memory(const std::vector<int64_t>& taken, const std::vector<int64_t>& kept,
+                             const std::vector<runtime::DeviceKind>& kinds,
+                             std::optional<int64_t> cap, std::optional<int64_t> host) {
+  RestartMemory all;
   all.bytes = schedmp::kKeptFiles * std::accumulate(kept.begin(), kept.end(), int64_t{0});
   int64_t workers = 0;
   for (size_t worker = 0; worker < taken.size(); ++worker) {
@@ -41,7 +41,7 @@ KeptMemory kept_memory(const std::vector<int64_t>& taken, const std::vector<int6
   return all;
 }
 
-std::string kept_text(const KeptMemory& kept) {
+std::string kept_text(const RestartMemory& kept) {
   if (kept.forbidden.empty())
     return format("kept for a restart, beside the peaks: {} of the scheduler's host",
                   bytes_text(kept.bytes));

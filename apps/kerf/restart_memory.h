@@ -12,7 +12,7 @@
 
 namespace kerf::apps {
 
-struct KeptMemory {
+struct RestartMemory {
   int64_t bytes = 0;      // of both files of all workers
   std::string forbidden;  // by what, where nothing is kept; empty: it is
 };
@@ -20,11 +20,11 @@ struct KeptMemory {
 // Of workers that run on the scheduler's host: `taken` is what each takes while it runs, `kept` one
 // of its files. `cap`: of each worker, --memory, which of one on a CPU is memory of the host.
 // `host`: all that it has; unknown: of no run yet.
-KeptMemory kept_memory(const std::vector<int64_t>& taken, const std::vector<int64_t>& kept,
-                       const std::vector<runtime::DeviceKind>& kinds, std::optional<int64_t> cap,
-                       std::optional<int64_t> host);
+RestartMemory restart_memory(const std::vector<int64_t>& taken, const std::vector<int64_t>& kept,
+                             const std::vector<runtime::DeviceKind>& kinds,
+                             std::optional<int64_t> cap, std::optional<int64_t> host);
 
 // For people, in a line.
-std::string kept_text(const KeptMemory& kept);
+std::string kept_text(const RestartMemory& kept);
 
 }  // namespace kerf::apps
