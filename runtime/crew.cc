@@ -40,7 +40,8 @@ LiveCrew::LiveCrew(const CrewOptions& options)
     : options_(options),
       interrupt_(options.interrupt ? options.interrupt : std::make_shared<Interrupt>()),
       check_at_(after(kCheckEvery)),
-      host_(reach_of("cpu").host) {
+      host_(reach_of("cpu").host),
+      returning_(options.returning) {
   if (options.workers < 1)
     throw Error(ErrorCode::kUsage, "a run needs at least one worker: --workers 1 or more");
   if (options.transport == TransportKind::kInproc && !options.listen.empty())
@@ -238,11 +239,13 @@ int LiveCrew::here() const {
   return roster_ ? roster_->joined() : 0;
 }
 
-void LiveCrew::hand_over() {
+std::vector<Returning> LiveCrew::hand_over() {
   const std::lock_guard listening(listening_);
+  std::vector<Returning> returning = roster_->returning(Clock::now());
   tell_connected_to_come_again();
   handed_over_ = stopping_ = true;
   roster_->close();
+  return returning;
 }
 
 void LiveCrew::restart(const Waiting& waiting) {

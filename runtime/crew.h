@@ -35,6 +35,21 @@
 
 namespace kerf::runtime {
 
+// Where a worker comes from: equal for the one behind it, whether that is the same process or
+// another of the same keeper (keeper.h).
+struct Origin {
+  std::string host;  // Reach::host
+  int process = 0;
+
+  bool operator==(const Origin&) const = default;
+};
+
+// A place of a crew of before, and who may come back to it.
+struct Returning {
+  Origin origin;
+  int worker = 0;
+};
+
 struct CrewOptions {
   int workers = 1;
   int spares = 0;  // that may wait for the place of a lost one, of those that connect
@@ -45,6 +60,7 @@ struct CrewOptions {
   int threads = 1;                          // per worker
   std::vector<std::string> devices{"cpu"};  // local worker i takes i modulo their number
   std::string listen;                       // empty: start local workers
+  std::vector<Returning> returning = {};    // of those that a crew handed over to this one
   Admission admission;                      // of those that connect
   // What workers send each other over tcp. Their secrets are told them on the control connection,
   // so that is to be encrypted, too (Admission::keys).
@@ -121,8 +137,8 @@ class Crew {
   // How many registered.
   virtual int here() const = 0;
   // Tells all that connected to register again, with whoever listens at this address next. Then
-  // there is nothing left to do but to destroy the crew.
-  virtual void hand_over() = 0;
+  // there is nothing left to do but to destroy the crew. Which places they had.
+  virtual std::vector<Returning> hand_over() = 0;
   // Of a worker's files in memory of this process, which outlives the worker, the path of number
   // `which`, by which that worker's store opens it. Empty where the system has none to give.
   virtual std::string kept_file(int worker, int which) = 0;

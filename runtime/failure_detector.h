@@ -13,15 +13,6 @@
 
 namespace kerf::runtime {
 
-// Where a worker comes from: equal for the one behind it, whether that is the same process or
-// another of the same keeper (keeper.h).
-struct Origin {
-  std::string host;  // Reach::host
-  int process = 0;
-
-  bool operator==(const Origin&) const = default;
-};
-
 struct Member {
   enum class State { kAbsent, kJoined, kAddressed, kStarted, kReady, kLeft };
 

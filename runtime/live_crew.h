@@ -42,7 +42,7 @@ class LiveCrew final : public Crew {
   bool can_restart() const override;
   void restart(const Waiting& waiting) override;
   int here() const override;
-  void hand_over() override;
+  std::vector<Returning> hand_over() override;
   std::string kept_file(int worker, int which) override;
   void allow(const std::filesystem::path& folder, StoreAccess access) override;
   void stop() override;

@@ -21,12 +21,6 @@
 
 namespace kerf::runtime {
 
-// A place of the epoch before, and who may come back to it.
-struct Returning {
-  Origin origin;
-  int worker = 0;
-};
-
 class Roster {
  public:
   // Members with a process are watched through the server from now on. Places of `returning` are
