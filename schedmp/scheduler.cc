@@ -27,7 +27,8 @@ class Loop {
         unordered_(program.unordered()),
         depth_(static_cast<size_t>(std::max(1, options.depth.value_or(program.depth())))),
         batch_(std::clamp<size_t>(static_cast<size_t>(std::max(1, options.batch)), 1, depth_)),
-        interrupt_(options.interrupt) {}
+        interrupt_(options.interrupt),
+        asks_to_leave_(options.leaves) {}
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
   ~Loop() {
@@ -48,6 +49,7 @@ class Loop {
     const auto begin = runtime::Clock::now();
     while (!done_ || !rounds_.empty()) {
       heed_interrupts();
+      leaves_ = leaves_ || (asks_to_leave_ && asks_to_leave_());
       if (rounds_.empty() && snapshots_.is_due(next_round_)) snapshot();
       if (rounds_.empty() && is_due_in_memory()) snapshot_in_memory();
       if (rounds_.empty() && ends_here()) end_early();
@@ -111,11 +113,18 @@ class Loop {
   }
 
   // A schedule that looks at results is asked no sooner nor later than it would have been.
-  bool ends_here() const { return asked_ && snapshots_.may_be_last(next_round_, depth_ == 1); }
+  bool ends_here() const {
+    return (asked_ || leaves_) && snapshots_.may_be_last(next_round_, depth_ == 1);
+  }
 
-  [[noreturn]] void end_early() {
+  // Who was only to leave stays where there is nothing to go on from.
+  void end_early() {
     if (snapshots_.has_news(next_round_)) snapshot();
     const std::string way_on = snapshots_.way_on();
+    if (!asked_ && snapshots_.is_kept(next_round_)) throw Left(way_on);
+    leaves_ = false;
+    asks_to_leave_ = nullptr;
+    if (!asked_) return;
     throw Error(ErrorCode::kInterrupted,
                 way_on.empty() ? "interrupted" : kerf::format("interrupted; {}", way_on));
   }
@@ -260,7 +269,9 @@ class Loop {
   const size_t depth_;
   const size_t batch_;
   const std::shared_ptr<runtime::Interrupt> interrupt_;
-  bool asked_ = false;  // to end
+  std::function<bool()> asks_to_leave_;
+  bool asked_ = false;   // to end
+  bool leaves_ = false;  // for another process to go on
   bool done_ = false;
   bool waits_ = false;  // the program's last answer
   bool news_ = false;   // something was folded in since

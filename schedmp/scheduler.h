@@ -11,12 +11,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/crew.h"
+#include "runtime/error.h"
 #include "runtime/interrupt.h"
 #include "schedmp/encoded_program.h"
 #include "schedmp/snapshots.h"
@@ -31,6 +34,15 @@ struct LoopOptions {
   RestartOptions restarts = {};    // where a worker is lost
   // Where snapshots are kept, one that is asked for is heeded: behind one more of them.
   std::shared_ptr<runtime::Interrupt> interrupt = {};
+  // Looked at between rounds. Once it says so, the run ends where it may, behind a snapshot, as
+  // Left; where that cannot be written, it goes on, and is not asked again. May be empty.
+  std::function<bool()> leaves = {};
+};
+
+// LoopOptions::leaves said so: what was done is in the newest snapshot, and the crew has no tasks.
+class Left : public Error {
+ public:
+  explicit Left(std::string way_on) : Error(ErrorCode::kInterrupted, std::move(way_on)) {}
 };
 
 struct LoopReport {

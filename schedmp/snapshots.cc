@@ -91,6 +91,10 @@ bool Snapshots::has_news(int64_t next_round) const {
   return program_.progress(next_round) > last_number_;
 }
 
+bool Snapshots::is_kept(int64_t next_round) const {
+  return newest_ == checkpoint_path(options_.folder, program_.progress(next_round));
+}
+
 std::string Snapshots::way_on() const {
   if (newest_.empty()) return {};
   return kerf::format("--resume {} goes on from {}", newest_.parent_path().string(),

@@ -90,6 +90,8 @@ class Snapshots {
   bool may_be_last(int64_t next_round, bool waits_anyway) const;
   // whether the last is of another round,
   bool has_news(int64_t next_round) const;
+  // whether that is there,
+  bool is_kept(int64_t next_round) const;
   // and how to go on; empty: there is none to go on from.
   std::string way_on() const;
 

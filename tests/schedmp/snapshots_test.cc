@@ -271,6 +271,37 @@ TEST_F(SnapshotsTest, WhoIsAskedToEndBehindTheLastRoundHasEnded) {
   EXPECT_EQ(run(walk, kept()).rounds, kRounds);
 }
 
+TEST_F(SnapshotsTest, WhoLeavesForAnotherDoesSoBehindASnapshot) {
+  Walk whole(2, 2), leaves(2, 2), again(2, 2);
+  run(whole, {.folder = folder_ / "whole", .every = 4});
+  SnapshotOptions options = kept();
+  options.worth_seconds = 60;  // of who is interrupted
+  const auto crew = tests::inproc_crew(2, {{"walk", worker_half<WalkWorker>}});
+  EXPECT_THROW(schedmp::run(leaves, *crew,
+                            {.snapshots = options, .leaves = [&] { return leaves.asked >= 10; }}),
+               Left);
+  EXPECT_THAT(files(), ElementsAre("checkpoint-12"));
+  options.resume = options.folder;
+  EXPECT_EQ(run(again, options).rounds, kRounds);
+  EXPECT_EQ(again.asked, kRounds + 1 - 12);
+  EXPECT_EQ(again.place, whole.place);
+}
+
+TEST_F(SnapshotsTest, WhoIsToLeaveStaysWhereNoneCanBeWritten) {
+  Walk whole(2, 2);
+  run(whole, {.folder = folder_ / "whole", .every = 4});
+  Hindered hindered(2, 2);
+  const SnapshotOptions options = kept();
+  hindered.folder = options.folder;
+  const auto crew = tests::inproc_crew(2, {{"walk", worker_half<WalkWorker>}});
+  const LoopReport report = schedmp::run(
+      hindered, *crew, {.snapshots = options, .leaves = [&] { return hindered.asked >= 11; }});
+  crew->stop();
+  EXPECT_EQ(report.rounds, kRounds) << "nor does it leave later";
+  EXPECT_EQ(report.snapshots.failed, 2);
+  EXPECT_EQ(hindered.place, whole.place);
+}
+
 TEST_F(SnapshotsTest, WhoKeepsNoneOrTooSoonIsInterruptedAtOnce) {
   SnapshotOptions soon = kept();
   soon.worth_seconds = 60;
