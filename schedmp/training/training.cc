@@ -159,6 +159,8 @@ int64_t Training::resumed_steps() const { return state_->resumed_steps; }
 int64_t Training::total_steps() const { return state_->rounds.total_steps(); }
 const Verdict& Training::verdict() const { return state_->proof.verdict(); }
 
+const std::vector<std::vector<runtime::Span>>& Training::spans() const { return state_->spans; }
+
 std::vector<std::vector<runtime::Span>> Training::take_spans() {
   return std::exchange(state_->spans,
                        std::vector<std::vector<runtime::Span>>(state_->workers.size()));

@@ -157,6 +157,8 @@ inline constexpr const char* kToldNumbering = "numbering";  // of the training r
 struct TrainingObserver {
   std::function<void(const StepRecord&)> step;
   std::function<void(const EvaluationRecord&)> evaluation;
+  // Of a step, behind `step`: what its actions took each worker, less what they waited.
+  std::function<void(const StepRecord&, std::span<const int64_t> compute_ns)> computed = {};
 };
 
 struct TrainingMessages {
@@ -217,7 +219,8 @@ class Training : public SchedulerHalf<TrainingMessages> {
   // that decides what is learnt, but for the plan, which may be another.
   RunTold told() const;
   const Verdict& verdict() const;
-  // Each worker's spans, on its own clock.
+  // Each worker's spans, on its own clock: of the steps that were traced so far.
+  const std::vector<std::vector<runtime::Span>>& spans() const;
   std::vector<std::vector<runtime::Span>> take_spans();
 
  protected:

@@ -35,7 +35,16 @@ void Training::State::fold(const TrainingTask& task, std::vector<Result> results
   fold_step(task, sum_of(task, results), end_ns);
   steps.back().left_out = left_out;
   if (observer.step) observer.step(steps.back());
+  tell_computed(results);
   check_skipped();
+}
+
+void Training::State::tell_computed(const std::vector<Result>& results) const {
+  if (!observer.computed) return;
+  std::vector<int64_t> compute_ns(workers.size());
+  for (const Result& each : results)
+    compute_ns[static_cast<size_t>(each.worker)] = each.payload.compute_ns;
+  observer.computed(steps.back(), compute_ns);
 }
 
 int64_t Training::State::rows_of(const TrainingTask& task, const Result& result) const {

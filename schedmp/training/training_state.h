@@ -102,6 +102,7 @@ struct Training::State {
   int leave_out(const TrainingTask& task, std::vector<Result>& results) const;
   // Losses are means over a round's rows.
   TrainingResult sum_of(const TrainingTask& task, const std::vector<Result>& results) const;
+  void tell_computed(const std::vector<Result>& results) const;
   void fold_step(const TrainingTask& task, const TrainingResult& result, int64_t end_ns);
   std::vector<int64_t> rows_of_step(const StepRecord& step) const;
   void check_skipped() const;
