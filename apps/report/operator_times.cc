@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -30,6 +31,20 @@ struct OfStep {
 };
 using Steps = std::map<int64_t, OfStep>;
 
+int64_t length_of(const runtime::Span& span) {
+  return std::max<int64_t>(0, span.end_ns - span.begin_ns);
+}
+
+void add(const runtime::Span& span, OfStep& step) {
+  ++step.spans;
+  step.seconds += static_cast<double>(length_of(span)) * 1e-9;
+}
+
+bool is_of_operator(const runtime::Span& span) {
+  return span.kind == runtime::Span::Kind::kCompute && span.step >= 0 &&
+         span.lane == runtime::TraceRow::kOperators;
+}
+
 // Spans may be lost where a trace is too large to be sent: a step counts if it has the most.
 double median_of(const Steps& steps) {
   int most = 0;
@@ -48,9 +63,7 @@ std::map<std::string, Steps> steps_by_span(std::span<const runtime::WorkerTrace>
   for (const runtime::WorkerTrace& worker : traces)
     for (const runtime::Span& span : worker.spans) {
       if (span.kind != runtime::Span::Kind::kCompute || span.step < 0) continue;
-      OfStep& step = found[span.name][span.step];
-      ++step.spans;
-      step.seconds += static_cast<double>(std::max<int64_t>(0, span.end_ns - span.begin_ns)) * 1e-9;
+      add(span, found[span.name][span.step]);
     }
   return found;
 }
@@ -90,6 +103,28 @@ std::vector<OperatorTimes> operator_times(const partitioner::Model& model,
     if (of.measured.total() > 0) times.push_back(std::move(of));
   }
   return times;
+}
+
+std::vector<OperatorTimes> operator_times(const partitioner::Model& model,
+                                          const partitioner::Plan& plan,
+                                          std::span<const runtime::WorkerTrace> traces,
+                                          std::span<const double> seconds,
+                                          const partitioner::Capacities& capacities) {
+  std::vector<runtime::WorkerTrace> scaled;
+  for (const runtime::WorkerTrace& worker : traces) {
+    runtime::WorkerTrace& own = scaled.emplace_back(worker);
+    std::erase_if(own.spans, [](const runtime::Span& span) { return !is_of_operator(span); });
+    Steps steps;
+    for (const runtime::Span& span : own.spans) add(span, steps[span.step]);
+    if (steps.empty()) continue;
+    const double spanned = median_of(steps);
+    if (spanned <= 0) continue;
+    const double times =
+        seconds[static_cast<size_t>(worker.worker)] / spanned * capacities.speed_of(worker.worker);
+    for (runtime::Span& span : own.spans)
+      span.end_ns = span.begin_ns + std::llround(times * static_cast<double>(length_of(span)));
+  }
+  return operator_times(model, plan, scaled);
 }
 
 partitioner::Profile profile_of(std::span<const OperatorTimes> times) {

@@ -32,6 +32,15 @@ std::vector<OperatorTimes> operator_times(const partitioner::Model& model,
                                           const partitioner::Plan& plan,
                                           std::span<const runtime::WorkerTrace> traces);
 
+// Of workers that took `seconds` of a step for all that they compute, by worker, on devices of such
+// speeds: what their operators take of that, in the proportion of the spans, at a speed of 1. What
+// a worker does beside its operators, updates and copies, goes with them.
+std::vector<OperatorTimes> operator_times(const partitioner::Model& model,
+                                          const partitioner::Plan& plan,
+                                          std::span<const runtime::WorkerTrace> traces,
+                                          std::span<const double> seconds,
+                                          const partitioner::Capacities& capacities);
+
 partitioner::Profile profile_of(std::span<const OperatorTimes> times);
 
 }  // namespace kerf::apps

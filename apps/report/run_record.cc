@@ -115,6 +115,17 @@ std::string kept_text(const RunRecord& record) {
                 bytes_text(of.predicted_bytes));
 }
 
+std::string rebalances_text(const RunRecord& record) {
+  std::string text;
+  for (const RunRecord::Rebalance& each : record.rebalances)
+    text += format(
+        "planned anew behind {}: worker {} took {:.2f} times as long as the fastest for its work; "
+        "a step from {} to {}, {} of weights moved, in {:.1f} s\n",
+        plural(each.step, "step"), each.worker, each.slowness, human_seconds(each.before_seconds),
+        human_seconds(each.after_seconds), bytes_text(each.bytes), each.seconds);
+  return text;
+}
+
 // What went wrong without harm; nothing where nothing did.
 std::string losses_text(const RunRecord& record) {
   int64_t resent = 0, dropped = 0, spans = 0;
@@ -123,7 +134,8 @@ std::string losses_text(const RunRecord& record) {
     dropped += worker.dropped;
     spans += worker.spans_lost;
   }
-  std::string text = replicas_text(record) + checkpoints_text(record) + kept_text(record);
+  std::string text = replicas_text(record) + checkpoints_text(record) + kept_text(record) +
+                     rebalances_text(record);
   if (!record.staleness.empty())
     text += format(
         "weights were updated within each step: a gradient is late by, by stage: {} updates at "

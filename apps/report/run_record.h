@@ -120,6 +120,16 @@ struct RunRecord {
     int64_t counted_bytes = 0;
     std::string forbidden;  // why nothing is; else empty
   };
+  // The run went on by another plan, since a worker had become slower or faster.
+  struct Rebalance {
+    int64_t step = 0;           // behind so many
+    int worker = 0;             // the slowest
+    double slowness = 1;        // how many times as long as the fastest it computed
+    double before_seconds = 0;  // a step, as predicted by measured speeds: by the plan before
+    double after_seconds = 0;   // and by the one behind it
+    int64_t bytes = 0;          // of weights that moved
+    double seconds = 0;         // until the next step was there; 0: not known
+  };
   // Messages between scheduler and workers.
   struct Control {
     int64_t sent = 0;
@@ -165,6 +175,7 @@ struct RunRecord {
   bool data_encrypted = false;  // what crossed between workers over tcp
   int64_t restarts = 0;         // of all workers, since one was lost
   int64_t repeated_tasks = 0;   // behind those; in no other figure
+  std::vector<Rebalance> rebalances = {};
   std::vector<Route> routes;
   std::optional<TracedStep> traced = std::nullopt;  // of training
   std::string untraced = {};                        // where there is none: why
@@ -296,6 +307,17 @@ void fields(Fields& f, RunRecord::Checkpoints& checkpoints) {
 }
 
 template <class Fields>
+void fields(Fields& f, RunRecord::Rebalance& rebalance) {
+  f("step", rebalance.step);
+  f("worker", rebalance.worker);
+  f("slowness", rebalance.slowness);
+  f("before_seconds", rebalance.before_seconds);
+  f("after_seconds", rebalance.after_seconds);
+  f("bytes", rebalance.bytes);
+  f("seconds", rebalance.seconds);
+}
+
+template <class Fields>
 void fields(Fields& f, RunRecord::Control& control) {
   f("sent", control.sent);
   f("received", control.received);
@@ -335,6 +357,7 @@ void fields(Fields& f, RunRecord& run) {
   f.newer("data_encrypted", run.data_encrypted);
   f.newer("restarts", run.restarts);
   f.newer("repeated_tasks", run.repeated_tasks);
+  f.newer("rebalances", run.rebalances);
   f.newer("same_bits", run.same_bits);
   f.newer("staleness", run.staleness);
   f.newer("replicas", run.replicas);

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "apps/report/worker_speeds.h"
 #include "tests/partitioner/sample_models.h"
 
 namespace kerf::apps {
@@ -101,6 +102,37 @@ TEST_F(TimesOfOperators, APlanByAProfileTakesWhatWasMeasured) {
   EXPECT_NEAR(seconds("fc1").weight_gradient_seconds, 4.0 / 2, 1e-9);
   EXPECT_EQ(seconds("fc1").input_gradient_seconds, 0);
   EXPECT_NEAR(seconds("fc2").forward_seconds, 1.0 / 2, 1e-9);
+}
+
+// Worker 0 has fc1 and takes 12 s of a step, 6 of them for fc1; worker 1 takes 5 s, 2 of them for
+// fc2, and is half as fast as was planned.
+TEST_F(TimesOfOperators, WhatAWorkerDoesBesideOperatorsGoesWithThemAndIsOfASpeedOfOne) {
+  partitioner::Capacities capacities;
+  capacities.workers = {{.speed = 1}, {.speed = 0.5}};
+  Span action = span("1F0", 0, 100);
+  action.lane = runtime::TraceRow::kActions;
+  const std::vector<WorkerTrace> traces{
+      {0, "a", {span("fc1", 0, 2), span("fc1 weight gradient", 0, 4)}},
+      {1, "b", {span("fc2", 0, 2), action}}};
+  const auto found = operator_times(model_, plan_, traces, std::vector<double>{12, 5}, capacities);
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_DOUBLE_EQ(found[0].measured.forward, 4);
+  EXPECT_DOUBLE_EQ(found[0].measured.weight_gradient, 8);
+  EXPECT_DOUBLE_EQ(found[1].measured.forward, 2.5);
+}
+
+// Halves of fc1 and fc2, of which worker 1 takes twice as long for each.
+TEST_F(TimesOfOperators, WorkersThatShareOperatorsShowHowFastTheyAreBesideEachOther) {
+  const std::vector<WorkerTrace> traces{{0, "a", {span("fc1", 0, 2), span("fc2", 0, 1)}},
+                                        {1, "b", {span("fc1", 0, 4), span("fc2", 0, 2)}}};
+  const std::vector<double> seconds{3, 6}, planned{1, 1};
+  const partitioner::Plan halves = partitioner::testing::plan_of(
+      model_, partitioner::testing::request_of(partitioner::Cut::kFeature, 2, 12, 2));
+  const std::vector<double> speeds = speeds_by_shares(model_, halves, traces, seconds, planned);
+  EXPECT_NEAR(speeds[0], 2 * speeds[1], 1e-9);
+  EXPECT_NEAR(speeds[0] * speeds[1], 1, 1e-9) << "as fast together";
+  EXPECT_EQ(speeds_by_shares(model_, plan_, {traces.data(), 1}, seconds, planned), planned)
+      << "by layers they share nothing";
 }
 
 TEST_F(TimesOfOperators, WhatWasNotMeasuredTakesAsMuchLongerAsAllTogether) {

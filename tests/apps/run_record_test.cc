@@ -205,6 +205,7 @@ TEST(RunRecord, SaysNothingOfWhatDidNotHappen) {
   EXPECT_EQ(accuracy_text(record, false), "");
   record.control = {};
   record.restarts = record.repeated_tasks = 0;
+  record.rebalances.clear();
   record.workers[0].resent = record.workers[0].dropped = record.workers[0].spans_lost = 0;
   EXPECT_THAT(run_text(record, false), EndsWith("equal\n"));
 }
@@ -216,6 +217,9 @@ TEST(RunRecord, TellsOfWhatWasLostOnTheWay) {
   record.workers.push_back(record.workers[0]);
   EXPECT_THAT(run_text(record, false),
               EndsWith("equal\n"
+                       "planned anew behind 40 steps: worker 1 took 2.50 times as long as the "
+                       "fastest for its work; a step from 250 ms to 125 ms, 4 KiB of weights "
+                       "moved, in 1.5 s\n"
                        "restarted  2 times since a worker was lost: all workers began again from "
                        "what they had held\n"
                        "repeated   11 tasks behind that, which no other figure counts\n"

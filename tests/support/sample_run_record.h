@@ -41,6 +41,13 @@ inline apps::RunRecord sample_run_record() {
   record.restarts = 2;
   record.repeated_tasks = 11;
   record.kept = {.predicted_bytes = 4096, .counted_bytes = 4500, .forbidden = {}};
+  record.rebalances = {{.step = 40,
+                        .worker = 1,
+                        .slowness = 2.5,
+                        .before_seconds = 0.25,
+                        .after_seconds = 0.125,
+                        .bytes = 4096,
+                        .seconds = 1.5}};
   record.routes = {{"relu1.output", false, 0, 1, {4, 400}, {4, 400}}};
   return record;
 }
