@@ -173,13 +173,15 @@ const FlagRule* rule_of(std::string_view flag) {
   return at == std::end(kRules) ? nullptr : at;
 }
 
-// In the order of help. Of commands that run something --hosts is another flag: a file.
+// In the order of help; what it does not show has no name. Of commands that run something --hosts
+// is another flag: a file.
 std::vector<std::string> given_flags(const CLI::App* command) {
   std::vector<std::string> given;
   if (command == nullptr) return given;
   const bool runs = command->get_option_no_throw("--listen") != nullptr;
   for (const CLI::Option* option : command->get_options())
-    if (option->count() > 0 && !(runs && option->get_name() == "--hosts"))
+    if (option->count() > 0 && !option->get_name().empty() &&
+        !(runs && option->get_name() == "--hosts"))
       given.push_back(option->get_name());
   return given;
 }

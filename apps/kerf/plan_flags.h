@@ -40,7 +40,8 @@ struct PlanFlags : ModelFlags {
   std::string shares;
   SteeringFlags steering;
   std::optional<bool> pairs;
-  std::string profile;  // a file, or a run's folder
+  std::string profile;                                          // a file, or a run's folder
+  std::optional<partitioner::Profile> measured = std::nullopt;  // in place of one of a file
   std::optional<int> slots;
   std::optional<std::string> transport;
   std::optional<int> threads;                // per worker

@@ -189,7 +189,9 @@ PlanRequest request_of_flags(const PlanFlags& flags, Planned& planned) {
   take_shape(flags, request);
   request.pairs = flags.pairs.value_or(true);
   take_shares(flags, request);
-  if (!flags.profile.empty())
+  if (flags.measured)
+    request.speed.profile = *flags.measured;
+  else if (!flags.profile.empty())
     request.speed.profile = read_profile_file(flags.profile, planned.model);
   request.slack = request.steering.slack = flags.slack;
   if (flags.certify) request.effort = partitioner::kCertifyingEffort;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "apps/kerf/flag_rules.h"
@@ -67,12 +68,14 @@ void make(const PlanFlags& flags, const partitioner::PlanRequest& request,
 }
 
 void choose(const PlanFlags& flags, const partitioner::PlanRequest& request,
-            const partitioner::InFlight& in_flight, Planned& planned) {
+            const partitioner::InFlight& in_flight, bool quietly, Planned& planned) {
   const auto objective = step_of(flags, request);
-  SignOfLife life(life_on_stderr());
-  auto answer = partitioner::choose_plan(
-      planned.model, request, in_flight, *objective,
-      [&](const std::string& what) { life.tell("choosing a plan", what); });
+  std::optional<SignOfLife> life;
+  if (!quietly) life.emplace(life_on_stderr());
+  auto answer = partitioner::choose_plan(planned.model, request, in_flight, *objective,
+                                         [&](const std::string& what) {
+                                           if (life) life->tell("choosing a plan", what);
+                                         });
   refuse_infeasible(answer);
   auto& choice = std::get<partitioner::Choice>(answer);
   planned.model = std::move(choice.model);
@@ -122,7 +125,7 @@ bool wants_more_slots(const PlanFlags& flags, Planned& planned, partitioner::Pla
 
 }  // namespace
 
-Planned make_plan_of(const PlanFlags& flags) {
+Planned make_plan_of(const PlanFlags& flags, bool quietly) {
   check_flags_together(flags.command);
   check_ranges(flags);
   MadeModel made = make_model_with_notes(flags.source());
@@ -136,7 +139,7 @@ Planned make_plan_of(const PlanFlags& flags) {
   while (true) {
     fit_batch(flags, planned.model, *in_flight, request);
     if (flags.cut == kAutoCut)
-      choose(flags, request, *in_flight, planned);
+      choose(flags, request, *in_flight, quietly, planned);
     else
       make(flags, request, *in_flight, planned);
     replicate(flags, request, *in_flight, planned);
@@ -146,7 +149,7 @@ Planned make_plan_of(const PlanFlags& flags) {
   planned.plan_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   forget_devices(planned.plan);
-  tell_notes(made.notes);
+  if (!quietly) tell_notes(made.notes);
   return planned;
 }
 

@@ -35,8 +35,8 @@ struct Planned {
 };
 
 // Makes the plan that the flags ask for; what a person should know of how the model was read goes
-// to the standard error output. Throws Error{kUsage} or Error{kInfeasible}.
-Planned make_plan_of(const PlanFlags& flags);
+// to the standard error output, unless `quietly`. Throws Error{kUsage} or Error{kInfeasible}.
+Planned make_plan_of(const PlanFlags& flags, bool quietly = false);
 // Reads a plan, or that of a run's folder; throws Error{kUsage} where a flag contradicts it. What a
 // flag says of schedule, slots, transport, threads and optimizer goes before what the plan's
 // request says, and what the plan predicts follows.

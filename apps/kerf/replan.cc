@@ -40,27 +40,6 @@ int64_t bytes_of(const ops::ValueSpec& spec, const ops::Box& box) {
   return box.empty() ? 0 : static_cast<int64_t>(local.bytes(0));
 }
 
-std::vector<MovedWeight> moved_weights(const Planned& run, const Planned& anew) {
-  std::vector<MovedWeight> moved;
-  for (const ValueId id : anew.model.kept_values()) {
-    const partitioner::Value& value = anew.model.value(id);
-    const ValueId before = run.model.find_value(value.name);
-    if (value.literal != nullptr) continue;
-    for (int worker = 0; worker < anew.plan.workers_bound(); ++worker) {
-      int64_t bytes = 0;
-      for (const ops::Box& box : boxes_on(anew.plan, id, worker)) {
-        bytes += bytes_of(value.spec, box);
-        if (before < 0) continue;
-        for (const ops::Box& had : boxes_on(run.plan, before, worker))
-          bytes -=
-              bytes_of(value.spec, ops::normalized(ops::intersect(box, had), value.spec.shape));
-      }
-      if (bytes > 0) moved.push_back({value.name, worker, bytes});
-    }
-  }
-  return moved;
-}
-
 double slowest(const std::vector<WorkerPrediction>& workers) {
   double seconds = 0;
   for (const WorkerPrediction& worker : workers) seconds = std::max(seconds, worker.seconds);
@@ -130,6 +109,27 @@ void fill_steering(const partitioner::KeptRequest& request, PlanFlags& flags) {
 }
 
 }  // namespace
+
+std::vector<MovedWeight> moved_weights(const Planned& run, const Planned& anew) {
+  std::vector<MovedWeight> moved;
+  for (const ValueId id : anew.model.kept_values()) {
+    const partitioner::Value& value = anew.model.value(id);
+    const ValueId before = run.model.find_value(value.name);
+    if (value.literal != nullptr) continue;
+    for (int worker = 0; worker < anew.plan.workers_bound(); ++worker) {
+      int64_t bytes = 0;
+      for (const ops::Box& box : boxes_on(anew.plan, id, worker)) {
+        bytes += bytes_of(value.spec, box);
+        if (before < 0) continue;
+        for (const ops::Box& had : boxes_on(run.plan, before, worker))
+          bytes -=
+              bytes_of(value.spec, ops::normalized(ops::intersect(box, had), value.spec.shape));
+      }
+      if (bytes > 0) moved.push_back({value.name, worker, bytes});
+    }
+  }
+  return moved;
+}
 
 PlanFlags flags_of_run(PlanFlags flags, const Planned& run, const std::string& folder) {
   const Plan& plan = run.plan;

@@ -16,6 +16,9 @@ struct MovedWeight {
   int64_t bytes = 0;
 };
 
+// By the plan made anew, of what the run's plan has elsewhere.
+std::vector<MovedWeight> moved_weights(const Planned& run, const Planned& anew);
+
 struct Replan {
   std::string folder;  // of the run
   partitioner::Plan before;

@@ -176,8 +176,8 @@ schedmp::OpenSplits open_data(RunKind kind, const Planned& planned,
 
 Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedule& schedule,
                      const schedmp::TrainingOptions& options, const schedmp::OpenSplits& data,
-                     const CrewFlags& flags, Progress::Options how,
-                     const SnapshotsOf& snapshots_of) {
+                     const CrewFlags& flags, Progress::Options how, const SnapshotsOf& snapshots_of,
+                     const Watch& watch) {
   Outcome outcome;
   outcome.kind = kind;
   outcome.data = options.dataset;
@@ -195,6 +195,10 @@ Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedu
   observer.evaluation = [&](const schedmp::EvaluationRecord& record) {
     progress->evaluation(record);
   };
+  if (watch.computed)
+    observer.computed = [&](const schedmp::StepRecord& step, std::span<const int64_t> compute_ns) {
+      watch.computed(*outcome.training, step, compute_ns);
+    };
   outcome.training = schedmp::make_training(training_factories(), planned.model, planned.plan,
                                             schedule, options, observer, data);
   schedmp::SnapshotOptions snapshots;
@@ -221,7 +225,8 @@ Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedu
                           .longest_action_seconds = longest_action_seconds(planned.plan)},
                          *progress,
                          {.snapshots = snapshots,
-                          .restarts = {.keeps = !outcome.kept || outcome.kept->forbidden.empty()}});
+                          .restarts = {.keeps = !outcome.kept || outcome.kept->forbidden.empty()},
+                          .leaves = watch.leaves});
   outcome.rows_per_second = progress->rows_per_second();
   outcome.median_step_seconds = progress->median_step_seconds();
   return outcome;

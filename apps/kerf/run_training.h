@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -49,12 +50,21 @@ schedmp::OpenSplits open_data(RunKind kind, const Planned& planned,
 // By what a run keeps snapshots, once its halves are made; its `run` is filled in.
 using SnapshotsOf = std::function<schedmp::SnapshotOptions(const schedmp::Training& training)>;
 
+// Who looks at a training while it runs.
+struct Watch {
+  // Of each step; see schedmp::TrainingObserver.
+  std::function<void(const schedmp::Training& training, const schedmp::StepRecord& step,
+                     std::span<const int64_t> compute_ns)>
+      computed = {};
+  std::function<bool()> leaves = {};  // see schedmp::LoopOptions
+};
+
 // `data`: of options.dataset. Throws what ended the run. Workers are gone when it returns or
 // throws. `how` progress is told; what it counts is filled in.
 Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedule& schedule,
                      const schedmp::TrainingOptions& options, const schedmp::OpenSplits& data,
                      const CrewFlags& flags, Progress::Options how = progress_on_stderr(),
-                     const SnapshotsOf& snapshots_of = {});
+                     const SnapshotsOf& snapshots_of = {}, const Watch& watch = {});
 
 RunRecord record_of(const Planned& planned, const Outcome& outcome);
 // Of each batch of an evaluation: from when the first worker began it to when the last had its part

@@ -13,6 +13,8 @@
 #include "apps/kerf/lbfgs_flags.h"
 #include "apps/kerf/learning_flags.h"
 #include "apps/kerf/plan_schedule.h"
+#include "apps/kerf/rebalance.h"
+#include "apps/kerf/rebalance_flags.h"
 #include "apps/kerf/replica_flags.h"
 #include "apps/kerf/run_flags.h"
 #include "apps/kerf/run_folder.h"
@@ -26,6 +28,7 @@
 #include "runtime/error.h"
 #include "runtime/file.h"
 #include "runtime/process.h"
+#include "runtime/time.h"
 #include "schedmp/action_costs.h"
 
 namespace kerf::apps {
@@ -45,6 +48,7 @@ struct TrainCommand {
   LbfgsFlags lbfgs_flags;
   ReplicaFlags replica_flags;
   SaveFlags save_flags;
+  RebalanceFlags rebalance_flags;
   schedmp::TrainingOptions flags;  // what the parser fills in of it
   std::string data_name = "fashion-mnist";
   std::string plan_file;
@@ -62,11 +66,26 @@ struct TrainCommand {
  private:
   int train();
   void check() const;
+  void check_shrink() const;
   [[noreturn]] void go_on_with(const FewerWorkers& fewer) const;
+  Outcome run_watched(const Planned& planned, const schedmp::Schedule& schedule,
+                      const schedmp::TrainingOptions& options, const schedmp::OpenSplits& data,
+                      const CheckpointFolder& checkpoints);
+  Watch watch_of(Rebalance* rebalance);
+  void end_rebalanced() const;
+  [[noreturn]] void go_on_rebalanced(const GoesOnElsewhere& run) const;
+  std::filesystem::path rebalance_folder() const {
+    return std::filesystem::path(out) / "rebalance";
+  }
   void end_with_the_earlier(int64_t rows, schedmp::TrainingOptions& options) const;
   schedmp::TrainingOptions options(const Planned& planned) const;
 
-  std::filesystem::path resume_from;  // where the run writes its checkpoints
+  std::filesystem::path resume_from;            // where the run writes its checkpoints
+  std::shared_ptr<schedmp::LeftMemory> left;    // by the run that this one goes on with
+  std::shared_ptr<schedmp::KeptMemory> memory;  // of this one
+  Rebalanced rebalanced;                        // until now
+  std::optional<Agreed> agreed;                 // another plan, to go on by
+  const int64_t began_ns = runtime::now_ns();
 };
 
 void TrainCommand::check() const {
@@ -79,6 +98,12 @@ void TrainCommand::check() const {
   require(costs.empty() || steps.value_or(1) > 0, "--save-costs", "no step is no measurement");
   require(costs.empty() || can_hold_file(costs), "--save-costs",
           format("there is no folder for {}", costs));
+  check_shrink();
+  rebalance_flags.check(
+      {plan_flags, plan_file, crew_flags, replica_flags, save_flags, flags.trace_steps});
+}
+
+void TrainCommand::check_shrink() const {
   require(!crew_flags.shrink || !crew_flags.listen.empty(), "--shrink",
           "workers that the run starts itself are started again; it is for --listen");
   require(!crew_flags.shrink || !crew_flags.listen.ends_with(":*"), "--shrink",
@@ -88,6 +113,16 @@ void TrainCommand::check() const {
   require(!crew_flags.shrink || !crew_flags.no_restart, "--shrink", "--no-restart ends the run");
   require(!crew_flags.shrink || plan_file.empty(), "--shrink",
           "it plans anew, for fewer workers; leave --plan out");
+  const std::string& schedule = plan_flags.schedule.value_or(plan_flags.default_schedule);
+  require(!crew_flags.shrink || is_built_in(schedule), "--shrink",
+          "it plans anew, for fewer workers, and a schedule of a file is for as many as it says; "
+          "give one by its name");
+  require(!crew_flags.shrink || plan_flags.shares.empty(), "--shrink",
+          "it plans anew, for fewer workers; leave --shares out");
+  // The file that --rebalance made is another matter.
+  const bool listed = !plan_flags.steering.devices.empty() && rebalance_flags.known.empty();
+  require(!crew_flags.shrink || !listed, "--shrink",
+          "--devices lists the workers that the run begins with; leave one of them out");
 }
 
 // As a person would: by the same command, from the newest checkpoint, if there is one of this run.
@@ -100,8 +135,62 @@ void TrainCommand::go_on_with(const FewerWorkers& fewer) const {
     more.insert(more.end(), {"--resume", resume_from.string()});
     from = "the newest checkpoint";
   }
+  // Which of them are slow is measured anew: they have other numbers.
+  if (!rebalance_flags.known.empty()) {
+    const auto alike = flags_of_fewer(rebalance_folder(), fewer.left(), rebalanced);
+    more.insert(more.end(), alike.begin(), alike.end());
+  }
   tell_notes({format("{}; goes on with {}, from {}", first_line(fewer.message()),
                      plural(fewer.left(), "worker"), from)});
+  runtime::begin_process_again(process->argc, process->argv, std::move(more));
+}
+
+Outcome TrainCommand::run_watched(const Planned& planned, const schedmp::Schedule& schedule,
+                                  const schedmp::TrainingOptions& options,
+                                  const schedmp::OpenSplits& data,
+                                  const CheckpointFolder& checkpoints) {
+  resume_from = checkpoints.path();
+  std::optional<Rebalance> rebalance;
+  if (rebalance_flags.asked) {
+    if (!rebalance_flags.known.empty()) rebalanced = read_rebalanced(rebalance_flags.known);
+    crew_flags.returning = rebalanced.returning;
+    rebalance.emplace(plan_flags, planned, schedule, flags.trace_steps, rebalanced, began_ns);
+  }
+  return run_training(
+      RunKind::kTrain, planned, schedule, options, data, crew_flags, progress_on_stderr(),
+      [&](const schedmp::Training& /*training*/) {
+        schedmp::SnapshotOptions saved = save_flags.options(checkpoints);
+        memory = saved.memory;
+        saved.left = left;
+        return saved;
+      },
+      watch_of(rebalance ? &*rebalance : nullptr));
+}
+
+Watch TrainCommand::watch_of(Rebalance* rebalance) {
+  if (rebalance == nullptr) return {};
+  require(!resume_from.empty(), "--rebalance",
+          "it goes on from a checkpoint, and this run writes none; give another --out");
+  return {[rebalance](const auto& training, const auto& step, auto compute_ns) {
+            rebalance->computed(training, step, compute_ns);
+          },
+          [this, rebalance] {
+            if (!agreed) agreed = rebalance->agreed();
+            return agreed.has_value();
+          }};
+}
+
+// What was measured is in the plan that the run leaves.
+void TrainCommand::end_rebalanced() const {
+  std::error_code ignored;
+  if (!rebalance_flags.known.empty()) std::filesystem::remove_all(rebalance_folder(), ignored);
+}
+
+// By the same command, under a plan for the speeds that were measured.
+void TrainCommand::go_on_rebalanced(const GoesOnElsewhere& run) const {
+  std::vector<std::string> more = flags_to_go_on(rebalance_folder(), *agreed, run.returning());
+  more.insert(more.end(), {"--resume", resume_from.string()});
+  tell_notes({agreed->told});
   runtime::begin_process_again(process->argc, process->argv, std::move(more));
 }
 
@@ -149,12 +238,14 @@ int TrainCommand::run() {
     return train();
   } catch (const FewerWorkers& fewer) {
     go_on_with(fewer);
+  } catch (const GoesOnElsewhere& run) {
+    go_on_rebalanced(run);
   }
 }
 
 int TrainCommand::train() {
   check();
-  const std::shared_ptr<schedmp::LeftMemory> left = save_flags.left();  // before its time is over
+  left = save_flags.left();  // before its time is over
   plan_flags.run_on(crew_flags);
   flags.lbfgs = lbfgs_flags.applied_to(plan_flags, steps);
   flags.replicas = replica_flags.applied_to(plan_flags, plan_file, flags.lbfgs.has_value());
@@ -183,22 +274,14 @@ int TrainCommand::train() {
   const ShareFolder shares(folder.path());
   options.shards = shares.path();
   const CheckpointFolder checkpoints = save_flags.folder(folder.path());
-  std::shared_ptr<schedmp::KeptMemory> memory;
-  const Outcome outcome =
-      run_training(RunKind::kTrain, planned, schedule, options, data, crew_flags,
-                   progress_on_stderr(), [&](const schedmp::Training& /*training*/) {
-                     resume_from = checkpoints.path();
-                     auto saved = save_flags.options(checkpoints);
-                     memory = saved.memory;
-                     saved.left = left;
-                     return saved;
-                   });
+  const Outcome outcome = run_watched(planned, schedule, options, data, checkpoints);
 
   folder.keep(planned, schedule);
   schedmp::join_weights(planned.model, planned.plan, shares.path(), folder.weights(),
                         outcome.training->numbering());
   RunRecord record = record_of(planned, outcome);
   record.drains = found.drains;
+  record.rebalances = rebalanced.all;
   runtime::write_file_atomic(folder.report(), write_run_record(record));
   const TracedRun traced(planned, schedule, outcome);
   runtime::write_chrome_trace(folder.trace(), traced.traces());
@@ -210,6 +293,7 @@ int TrainCommand::train() {
   if (memory) memory->end();
   if (left) left->remove();
   checkpoints.end_well();
+  end_rebalanced();
   answer(
       json, [&] { return to_json(record); },
       [&](bool colour) { return run_text(record, colour) + "\n" + folder.text(); });
@@ -236,6 +320,7 @@ void add_flags(CLI::App& command, TrainCommand& state) {
   add_lbfgs_flags(command, state.lbfgs_flags);
   add_replica_flags(command, state.replica_flags);
   add_save_flags(command, state.save_flags);
+  add_rebalance_flags(command, state.rebalance_flags);
   add_plan_file_flag(command, state.plan_file);
   add_weights_flag(command, options.weights, "Start from these weights");
   command.add_flag("--no-shuffle", state.no_shuffle, "Take the rows in the file's order");

@@ -53,6 +53,7 @@ runtime::CrewOptions crew_options(const CrewFlags& flags, const CrewNeeds& needs
   require(flags.hosts.empty() || !flags.listen.empty(), "--hosts",
           "its workers have to know where this run listens; give --listen as well");
   options.listen = flags.listen;
+  options.returning = flags.returning;
   options.admission.keys = flags.keys;
   options.encrypt_data = flags.encrypt_data;
   options.admission.notice = [](const std::string& note) { tell_notes({note}); };

@@ -32,6 +32,7 @@ struct CrewFlags {
   std::optional<int> threads;     // per worker
   bool no_restart = false;        // the loss of a worker ends the run
   bool shrink = false;            // where nobody takes its place, the others go on
+  std::vector<runtime::Returning> returning = {};  // of --listen: who had places before
 };
 
 // What a plan is made for where nobody says: the memory of slots is proved anew for the pairs that

@@ -94,6 +94,15 @@ void let_leave(runtime::Crew& crew, const CrewFlags& flags) {
   }
 }
 
+// Those of ssh are started again with the run.
+std::vector<runtime::Returning> leave_crew(runtime::Crew& crew, const CrewFlags& flags,
+                                           RemoteWorkers* remote) {
+  if (!flags.listen.empty() && remote == nullptr) return crew.hand_over();
+  let_leave(crew, flags);
+  if (remote != nullptr) remote->let_leave();
+  return {};
+}
+
 Driven drive_crew(schedmp::EncodedProgram& program, const CrewFlags& flags, const CrewNeeds& needs,
                   ProgressBar& progress, const schedmp::LoopOptions& options,
                   const Interrupts& interrupts, RemoteWorkers* remote) {
@@ -106,6 +115,12 @@ Driven drive_crew(schedmp::EncodedProgram& program, const CrewFlags& flags, cons
       assemble_crew(flags, needs, interrupts, who_is_here(flags, needs, remote, false));
   try {
     driven.loop = schedmp::run(program, *crew, full);
+  } catch (const schedmp::Left& left) {
+    progress.abandon();
+    // Who asks for an end meanwhile has it: another process would not know.
+    if (interrupts.request()->asked())
+      throw Error(ErrorCode::kInterrupted, format("interrupted; {}", left.message()));
+    throw GoesOnElsewhere(left, leave_crew(*crew, flags, remote));
   } catch (const Error& error) {
     progress.abandon();
     const int left = crew->here();

@@ -2,6 +2,7 @@
 // workers leave. What every command that runs something has in common.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "apps/main/crew_flags.h"
@@ -28,11 +29,24 @@ class FewerWorkers : public Error {
   int left_;
 };
 
+// LoopOptions::leaves said so: the run goes on as another process, from its newest snapshot.
+// Workers that connected were told to register again at the same address, where they had these
+// places; others are gone.
+class GoesOnElsewhere : public Error {
+ public:
+  GoesOnElsewhere(const Error& why, std::vector<runtime::Returning> returning)
+      : Error(why), returning_(std::move(returning)) {}
+  const std::vector<runtime::Returning>& returning() const { return returning_; }
+
+ private:
+  std::vector<runtime::Returning> returning_;
+};
+
 // Where a command's progress goes: the standard error output. The caller adds what it will count.
 Progress::Options progress_on_stderr();
 
-// The program tells `progress` of its rounds. Throws what ended the run, or FewerWorkers; workers
-// are gone when it returns or throws otherwise.
+// The program tells `progress` of its rounds. Throws what ended the run, FewerWorkers or
+// GoesOnElsewhere; workers are gone when it returns or throws otherwise.
 Driven drive(schedmp::EncodedProgram& program, const CrewFlags& flags, const CrewNeeds& needs,
              ProgressBar& progress, const schedmp::LoopOptions& options = {});
 template <class Messages>

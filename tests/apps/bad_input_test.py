@@ -339,7 +339,7 @@ class Requests(KerfTest):
             text = run(command, "--help").stdout
             flags = set(re.findall(r"^ +(--[a-z0-9-]+)", text, re.MULTILINE))
             flags -= {"--balance", "--certify", "--encrypt-data", "--external-data", "--fit-batch", "--front", "--help", "--json", "--nesterov", "--no-restart", "--no-shuffle", "--no-test", "--recompute", "--shrink",
-                      "--plan" if command == "report" else "", "--prune", "--short", "--verify", "--why"}
+                      "--plan" if command == "report" else "", "--prune", "--rebalance", "--short", "--verify", "--why"}
             self.assertGreaterEqual(len(flags), count, command)
             for flag in sorted(flags):
                 with self.subTest(command=command, flag=flag):
@@ -533,7 +533,7 @@ class Reports(KerfTest):
 
     def test_a_corrupt_report(self):
         derived = ("model", "steps", "accuracy", "tokens_per_second", "predicted", "counted", "equal")
-        newer = ("kind", "data", "data_encrypted", "restarts", "repeated_tasks", "gradient_norms", "learning_rates", "optimizer", "skipped", "labels_per_row", "label_axes",
+        newer = ("kind", "data", "data_encrypted", "restarts", "repeated_tasks", "rebalances", "gradient_norms", "learning_rates", "optimizer", "skipped", "labels_per_row", "label_axes",
                  "process_allowance_bytes", "traced", "untraced", "same_bits", "staleness", "drains", "replicas", "lbfgs", "checkpoints", "kept")
         for key in self.report:
             if key not in (*derived, *newer):

@@ -1,0 +1,119 @@
+"""A run of which a worker becomes slow plans anew by what it measures, and goes on by that to the same bits."""
+
+import json
+import threading
+import time
+import unittest
+
+from halved_worker import HalvedWorker
+from kerf_command import SLOW, KerfTest, child_of, free_address, read_safetensors, run, workers_of
+
+# Seven layers of which six are alike: three for each of two workers, and of one that is half as fast two.
+RUN = ("mlp", "--sizes", "512-512-512-512-512-512-512-10", "--data", "synthetic:4096x512x10", "--batch", 256, "--workers", 2, "--steps", 600,
+       "--no-test")
+FIRST_WINDOW = 4  # seconds, behind the first epoch: what all that comes is compared with is measured
+
+
+class Rebalance(KerfTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.whole = None
+
+    def undisturbed(self):
+        cls = type(self)
+        if cls.whole is None:
+            record = self.train(*RUN, out="whole")
+            cls.whole = record["losses"], read_safetensors(self.folder / "whole" / "weights.safetensors")
+        return cls.whole
+
+    def run_with_a_slow_worker(self, process, find):
+        """Returns the report, and what was printed."""
+        printed = []
+        with HalvedWorker(find) as halved:
+            for line in process.stderr:
+                printed.append(line)
+                if "epoch 1/" in line and halved.thread.ident is None:
+                    break
+            time.sleep(FIRST_WINDOW * SLOW)
+            halved.start()
+            rest = threading.Thread(target=lambda: printed.extend(process.stderr))
+            rest.start()
+            answer = process.stdout.read()
+            rest.join()
+            process.wait(60)
+        return answer, "".join(printed)
+
+    def expect_rebalanced(self, answer, printed, out):
+        report = json.loads(answer)
+        self.assertEqual(len(report["rebalances"]), 1, printed)
+        change = report["rebalances"][0]
+        self.assertEqual(change["worker"], 1)
+        self.assertGreater(change["slowness"], 1.5)
+        self.assertLess(change["slowness"], 3)
+        self.assertLessEqual(change["after_seconds"], 0.9 * change["before_seconds"])
+        self.assertGreater(change["bytes"], 0)
+        self.assertGreater(change["seconds"], 0)
+        self.assertRegex(printed, r"kerf: note: worker 1 takes [0-9.]+ times as long as was planned, beside the fastest: goes on behind [0-9]+ steps by a plan for that, "
+                         r"whose step is predicted to take .* of weights move: ")
+        stages = [sum(name.startswith("fc") for name in stage["nodes"]) for stage in report["plan"]["stages"]]
+        self.assertGreater(stages[0], stages[1], stages)
+        losses, weights = self.undisturbed()
+        self.assertEqual(report["losses"], losses)
+        self.assertEqual(read_safetensors(self.folder / out / "weights.safetensors"), weights)
+        self.assertFalse((self.folder / out / "rebalance").exists())
+        return report
+
+    def test_local_workers(self):
+        process = self.start("train", *RUN, "--rebalance", "--json", "--out", self.folder / "local")
+
+        def second():
+            workers = workers_of(process.pid)
+            return workers[1] if len(workers) == 2 else None
+
+        answer, printed = self.run_with_a_slow_worker(process, second)
+        self.assertEqual(process.returncode, 0, printed)
+        self.expect_rebalanced(answer, printed, "local")
+
+    def test_workers_that_connected_keep_their_numbers(self):
+        address = free_address()
+        process = self.start("train", *RUN, "--rebalance", "--listen", address, "--json", "--out", self.folder / "connected")
+        workers = [self.start("worker", "--connect", address)]
+        for line in process.stderr:
+            if "1 of 2 workers" in line:
+                break
+        workers.append(self.start("worker", "--connect", address))
+        slow = child_of(workers[1].pid)
+        answer, printed = self.run_with_a_slow_worker(process, lambda: slow)
+        self.assertEqual(process.returncode, 0, printed)
+        report = self.expect_rebalanced(answer, printed, "connected")
+        self.assertEqual(report["workers"][1]["pid"], slow)
+        self.assertEqual([worker.wait(10 * SLOW) for worker in workers], [0, 0])
+
+
+class Refused(KerfTest):
+    def refused(self, *flags, of):
+        answer = run("train", "lenet5", "--data", "synthetic:64x784x10", "--workers", 2, *flags, "--out", self.folder / "out")
+        self.assert_one_error(answer, of)
+
+    def test_where_there_is_nothing_to_go_on_from_or_nothing_to_choose(self):
+        plan, rows = self.folder / "plan.json", self.folder / "rows.txt"
+        self.assertEqual(run("plan", "lenet5", "--workers", 2, "--out", plan).returncode, 0)
+        self.assertEqual(run("schedule", "gpipe", "--workers", 2, "--out", rows).returncode, 0)
+        shares = self.folder / "shares.json"
+        shares.write_text('{"kerf_shares": 1, "shares": {"conv1": {"0": "all"}, "conv2": {"0": "all"}, "fc1": {"0": "all"}, "fc2": {"1": "all"}, "fc3": {"1": "all"}}}')
+        for flags in (("--plan", plan), ("--schedule", rows), ("--cut", "free", "--shares", shares), ("--replicas", 2), ("--optimizer", "lbfgs"), ("--save-every", 0),
+                      ("--trace-steps", 2), ("--listen", "tcp://127.0.0.1:*")):
+            with self.subTest(flags=flags):
+                self.refused("--rebalance", *flags, of="--rebalance: ")
+
+    def test_shrink_of_what_is_for_all_of_its_workers(self):
+        rows, devices = self.folder / "rows.txt", self.folder / "devices.json"
+        self.assertEqual(run("schedule", "gpipe", "--workers", 2, "--out", rows).returncode, 0)
+        devices.write_text('{"kerf_devices": 1, "workers": {"0": {"speed": 1}, "1": {"speed": 2}}}')
+        for flags in (("--schedule", rows), ("--devices", devices)):
+            with self.subTest(flags=flags):
+                self.refused("--shrink", "--listen", free_address(), *flags, of="--shrink: ")
+
+
+if __name__ == "__main__":
+    unittest.main()
