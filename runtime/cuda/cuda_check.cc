@@ -16,6 +16,7 @@ struct Meaning {
 };
 
 Meaning meaning_of(cudaError_t status) {
+  if (status == kContained) status = cudaErrorECCUncorrectable;  // another of its memory
   switch (status) {
     case cudaErrorMemoryAllocation:
       return {ErrorCode::kUnavailable,
@@ -34,7 +35,6 @@ Meaning meaning_of(cudaError_t status) {
     case cudaErrorDevicesUnavailable:
     case cudaErrorECCUncorrectable:
     case cudaErrorNvlinkUncorrectable:
-    case kContained:
     case cudaErrorHardwareStackError:
     case cudaErrorLaunchTimeout:
       return {ErrorCode::kDeviceLost,

@@ -48,7 +48,7 @@ class ExchangeSocket final : public runtime::PacketSocket {
     inbox_ = &exchange_.inbox(self);
   }
   void expect(int32_t) override {}
-  void connect(int32_t, const std::string&) override {}
+  void connect(int32_t, const std::string&, const std::string&) override {}
 
   void send(int32_t peer, PacketHeader head, std::string_view body) override {
     identity_.sign(head, body);
