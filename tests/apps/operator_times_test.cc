@@ -121,7 +121,8 @@ TEST_F(TimesOfOperators, WhatAWorkerDoesBesideOperatorsGoesWithThemAndIsOfASpeed
   EXPECT_DOUBLE_EQ(found[1].measured.forward, 2.5);
 }
 
-// Halves of fc1 and fc2, of which worker 1 takes twice as long for each.
+// Halves of fc1 and fc2, of which worker 1 takes twice as long for each; what they cost is not
+// quite the same.
 TEST_F(TimesOfOperators, WorkersThatShareOperatorsShowHowFastTheyAreBesideEachOther) {
   const std::vector<WorkerTrace> traces{{0, "a", {span("fc1", 0, 2), span("fc2", 0, 1)}},
                                         {1, "b", {span("fc1", 0, 4), span("fc2", 0, 2)}}};
@@ -129,8 +130,8 @@ TEST_F(TimesOfOperators, WorkersThatShareOperatorsShowHowFastTheyAreBesideEachOt
   const partitioner::Plan halves = partitioner::testing::plan_of(
       model_, partitioner::testing::request_of(partitioner::Cut::kFeature, 2, 12, 2));
   const std::vector<double> speeds = speeds_by_shares(model_, halves, traces, seconds, planned);
-  EXPECT_NEAR(speeds[0], 2 * speeds[1], 1e-9);
-  EXPECT_NEAR(speeds[0] * speeds[1], 1, 1e-9) << "as fast together";
+  EXPECT_NEAR(speeds[0], 2 * speeds[1], 0.01);
+  EXPECT_NEAR(speeds[0] * speeds[1], 1, 0.01) << "as fast together";
   EXPECT_EQ(speeds_by_shares(model_, plan_, {traces.data(), 1}, seconds, planned), planned)
       << "by layers they share nothing";
 }
