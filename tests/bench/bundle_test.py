@@ -49,7 +49,7 @@ class Bundle(unittest.TestCase):
 
     def test_it_has_every_test_of_gpus(self):
         self.assertEqual(self.tests, {name: f"{name}_test" for name in
-                                      ("operator_conformance", "device_conformance", "cuda_workbench", "schedmp_cuda")})
+                                      ("operator_conformance", "device_conformance", "cuda_workbench", "schedmp_cuda", "schedmp_cuda_loss")})
         for program in self.tests.values():
             self.assertTrue((self.root / "bin" / program).is_file(), program)
 

@@ -121,7 +121,7 @@ TEST_F(CudaWeather, AGpuThatCannotBeOpenedIsUnavailable) {
 
 TEST_F(CudaWeather, AGpuThatIsGoneWhenMemoryIsPinnedIsLost) {
   std::vector<std::byte> memory(4096);
-  break_gpu(cudaErrorLaunchFailure);
+  fail_next("cudaHostRegister", cudaErrorLaunchFailure);
   const auto error = error_of([&] { (void)device_->register_host(memory.data(), memory.size()); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), ErrorCode::kDeviceLost);
