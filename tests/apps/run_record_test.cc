@@ -206,6 +206,8 @@ TEST(RunRecord, SaysNothingOfWhatDidNotHappen) {
   record.control = {};
   record.restarts = record.repeated_tasks = 0;
   record.rebalances.clear();
+  record.kept.reset();
+  record.data_encrypted = false;
   record.workers[0].resent = record.workers[0].dropped = record.workers[0].spans_lost = 0;
   EXPECT_THAT(run_text(record, false), EndsWith("equal\n"));
 }
@@ -217,9 +219,11 @@ TEST(RunRecord, TellsOfWhatWasLostOnTheWay) {
   record.workers.push_back(record.workers[0]);
   EXPECT_THAT(run_text(record, false),
               EndsWith("equal\n"
+                       "kept for a restart, beside the peaks: twice 4 KiB of the scheduler's host\n"
                        "planned anew behind 40 steps: worker 1 took 2.50 times as long as the "
                        "fastest for its work; a step from 250 ms to 125 ms, 4 KiB of weights "
                        "moved, in 1.5 s\n"
+                       "encrypted  what workers sent each other over tcp\n"
                        "restarted  2 times since a worker was lost: all workers began again from "
                        "what they had held\n"
                        "repeated   11 tasks behind that, which no other figure counts\n"

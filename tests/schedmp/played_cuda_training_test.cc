@@ -110,7 +110,7 @@ TEST_P(LateOnAGpu, IsToldWithTheOperatorThatDidIt) {
   kerf::tests::break_gpu_at(GetParam().kernel, GetParam().others, cudaErrorIllegalAddress);
   const auto error = error_of([&] { (void)train(c); });
   ASSERT_TRUE(error);
-  EXPECT_EQ(error->code(), ErrorCode::kInternal);
+  EXPECT_EQ(error->code(), ErrorCode::kLost);
   EXPECT_THAT(error->what(),
               AllOf(HasSubstr("worker 0"), HasSubstr("cuda:0, " + GetParam().where),
                     HasSubstr("illegal memory access"), HasSubstr("CUDA_LAUNCH_BLOCKING=1")));
