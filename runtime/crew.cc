@@ -20,6 +20,8 @@ using State = Member::State;
 
 constexpr auto kPoliteStop = 1s;
 constexpr auto kOrderlyStop = 10s;
+constexpr auto kComeByThemselves =
+    3s;  // those who are started again, here or elsewhere, and spares
 
 // Whether it has left, as far as it tells; of a process, whether that has ended.
 bool has_left(const Member& member) {
@@ -145,10 +147,11 @@ void LiveCrew::assemble(const Waiting& waiting) {
 
 void LiveCrew::wait_for_all(const Waiting& waiting, std::chrono::milliseconds timeout) {
   const auto deadline = own_time() + timeout;
+  const auto soon = own_time() + kComeByThemselves;
   int told = -1;
   while (true) {
-    // Whoever would heed it looks when all are here.
-    if (interrupt_->asked()) interrupt_->raise();
+    // Whoever would heed it looks when all are here, and so not before somebody comes who may not.
+    if (interrupt_->asked() && own_time() >= soon) interrupt_->raise();
     throw_if_over();
     look_at_spares();
     const int here = roster_->joined();

@@ -6,9 +6,10 @@ namespace kerf::runtime {
 
 namespace {
 
-// cudaErrorContained, which CUDA 12.8 does not know by name: an error of memory that ended the
-// processes that used it.
-constexpr auto kContained = static_cast<cudaError_t>(721);
+// cudaErrorContained and cudaErrorTensorMemoryLeak, which CUDA 12.8 does not know by name: errors of
+// memory behind which a process has to begin anew.
+constexpr auto kContained = static_cast<cudaError_t>(226);
+constexpr auto kTensorMemoryLeak = static_cast<cudaError_t>(721);
 
 struct Meaning {
   ErrorCode code = ErrorCode::kInternal;
@@ -16,7 +17,7 @@ struct Meaning {
 };
 
 Meaning meaning_of(cudaError_t status) {
-  if (status == kContained) status = cudaErrorECCUncorrectable;  // another of its memory
+  if (status == kContained || status == kTensorMemoryLeak) status = cudaErrorECCUncorrectable;
   switch (status) {
     case cudaErrorMemoryAllocation:
       return {ErrorCode::kUnavailable,

@@ -94,6 +94,10 @@ void Lbfgs::take_sums(std::span<const double> sums) {
   const double scale = std::max({std::abs(loss_), std::abs(last_loss_), 1.0});
   if (iterations_ > 0 && last_loss_ - loss_ <= options_.least_decrease * scale)
     return end(true, format("the loss fell by no more than {} of it", options_.least_decrease));
+  go_further();
+}
+
+void Lbfgs::go_further() {
   limited_ = iterations_ >= options_.most_iterations;
   if (limited_) return end(false, format("{} iterations are as many as were allowed", iterations_));
   find_direction();
@@ -111,9 +115,8 @@ void Lbfgs::go_on() {
          format("its run made {}, and this one ends after {}", plural(iterations_, "iteration"),
                 options_.most_iterations));
   if (over_ && !(limited_ && iterations_ < options_.most_iterations)) return order(Stage::kOver);
-  limited_ = false;
   reason_.clear();
-  find_direction();
+  go_further();
 }
 
 void Lbfgs::find_direction() {

@@ -96,6 +96,7 @@ class Lbfgs {
   void order(Stage stage, VectorWork work = {});
   void accept();
   void take_sums(std::span<const double> sums);
+  void go_further();  // unless that were one iteration more than allowed
   void find_direction();
   double first_step() const;
   void take_slope(double slope);

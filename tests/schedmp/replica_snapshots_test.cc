@@ -46,8 +46,13 @@ class ReplicaSnapshots : public testing::Test {
   fs::path kept() const { return folder_ / "kept"; }
   Answer take(Case c, int64_t steps) {
     fs::remove_all(kept());
-    c.snapshots = {.folder = kept(), .every = steps};
+    c.snapshots = {.folder = kept(), .every = steps, .keep = 1'000};
     return train(c);
+  }
+  // As a run that ended behind so many steps left it.
+  void forget_behind(int64_t steps) {
+    for (const auto& [number, path] : checkpoints_in(kept()))
+      if (number > steps) remove_checkpoint(path);
   }
   Answer resume(Case c) {
     c.snapshots = {.resume = kept()};
@@ -56,6 +61,7 @@ class ReplicaSnapshots : public testing::Test {
   void expect_goes_on(const Case& c, int64_t steps) {
     const Answer plain = train(c);
     expect_same_run(take(c, steps), plain);
+    forget_behind(steps);
     expect_same_run(resume(c), plain);
   }
   std::vector<PlacedPart> parts(int64_t number) const {
@@ -163,6 +169,15 @@ TEST_F(ReplicaSnapshots, OfLbfgsLetARunBeLonger) {
   ASSERT_TRUE(refused);
   EXPECT_THAT(refused->what(),
               testing::HasSubstr("its run made 5 iterations, and this one ends after 4"));
+}
+
+// One that is reached is not passed, wherever the run that was longer was left.
+TEST_F(ReplicaSnapshots, OfLbfgsEndAtALimitThatIsReached) {
+  Case c = by_lbfgs();
+  take(c, 4);
+  forget_behind(4);
+  c.lbfgs->most_iterations = 4;
+  expect_same_run(resume(c), train(c));
 }
 
 // Nothing of it is any replica's own.
