@@ -42,6 +42,8 @@ void KeptMemory::begin() {
 bool KeptMemory::end_with(const std::filesystem::path& checkpoint) {
   for (const NumberedFolder& each : checkpoints_in(folder()))
     if (each.path != checkpoint) remove_checkpoint(each.path);
+  const auto now = runtime::Clock::now();
+  next_at_ = now + std::max<runtime::Clock::duration>(kKeepEvery, kShare * (now - begin_));
   try {
     if (!found_) keep_memory_journal(checkpoints_, {folder().string(), this_boot()});
   } catch (const Error& error) {
@@ -50,8 +52,6 @@ bool KeptMemory::end_with(const std::filesystem::path& checkpoint) {
     return false;
   }
   found_ = true;
-  const auto now = runtime::Clock::now();
-  next_at_ = now + std::max<runtime::Clock::duration>(kKeepEvery, kShare * (now - begin_));
   return true;
 }
 
@@ -63,6 +63,15 @@ void KeptMemory::fail(const std::string& why) {
 void KeptMemory::end() {
   folder_.remove();
   if (found_) remove_memory_journal(checkpoints_);
+}
+
+void KeptMemory::end_if_saved(const std::filesystem::path& disk) {
+  const auto newest = [](const std::filesystem::path& in) -> int64_t {
+    for (const NumberedFolder& each : checkpoints_in(in))
+      if (has_manifest(each.path)) return each.number;
+    return -1;
+  };
+  if (newest(disk) >= newest(folder())) end();
 }
 
 void LeftMemory::remove() {

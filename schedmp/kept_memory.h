@@ -39,7 +39,7 @@ class KeptMemory {
   // One is being taken. Behind one that comes to nothing, as a worker is lost meanwhile, perhaps
   // for want of memory, the next comes much later.
   void begin();
-  // It is there. Whether whoever goes on with the run finds it.
+  // It is there; the next is due after a while. Whether whoever goes on with the run finds it.
   bool end_with(const std::filesystem::path& checkpoint);
   // It is not. Tells why, of the first.
   void fail(const std::string& why);
@@ -48,6 +48,8 @@ class KeptMemory {
 
   // The run is over in order: nothing of this is left.
   void end();
+  // It was asked to end: likewise, where what it saved on disk is as new as this.
+  void end_if_saved(const std::filesystem::path& disk);
 
  private:
   runtime::MemoryFolder folder_;

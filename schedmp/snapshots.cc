@@ -43,7 +43,7 @@ void Snapshots::expect_folder() {
   std::error_code failed;
   const bool own =
       !options_.resume.empty() && fs::equivalent(options_.folder, options_.resume, failed);
-  if (!own && has_checkpoints(options_.folder))
+  if (!own && (has_checkpoints(options_.folder) || has_left_memory(options_.folder)))
     throw Error(ErrorCode::kUsage,
                 "it has checkpoints of another run: go on with those, or take another folder",
                 options_.folder.string());

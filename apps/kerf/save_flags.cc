@@ -56,7 +56,7 @@ CheckpointFolder SaveFlags::folder(const fs::path& out) const {
   const bool asked = !every.empty() || keep_workers;
   const fs::path folder = out / "checkpoints";
   const auto lock = asked ? schedmp::expect_lock(folder) : schedmp::lock_folder(folder);
-  const bool any = schedmp::has_checkpoints(folder);
+  const bool any = schedmp::has_checkpoints(folder) || schedmp::has_left_memory(folder);
   std::error_code absent;
   const bool own = !resume.empty() && fs::equivalent(folder, checkpoints_of(resume), absent);
   if (lock != nullptr && (asked || own || !any)) return {folder, lock, !every.empty() || any};

@@ -141,6 +141,16 @@ Driven drive_crew(schedmp::EncodedProgram& program, const CrewFlags& flags, cons
   return driven;
 }
 
+// Whoever ends a run has no use for what it keeps in memory against its death, but where the
+// checkpoint that was to come first did not.
+void end_memory(const schedmp::SnapshotOptions& snapshots) {
+  if (!snapshots.memory) return;
+  if (snapshots.every > 0 || snapshots.every_seconds > 0)
+    snapshots.memory->end_if_saved(snapshots.folder);
+  else
+    snapshots.memory->end();
+}
+
 }  // namespace
 
 Driven drive(schedmp::EncodedProgram& program, const CrewFlags& given, const CrewNeeds& needs,
@@ -151,9 +161,7 @@ Driven drive(schedmp::EncodedProgram& program, const CrewFlags& given, const Cre
   try {
     return drive_crew(program, flags, needs, progress, options, interrupts, remote.get());
   } catch (const Error& error) {
-    // Whoever ends it has no use for what it keeps in memory against its death.
-    if (error.code() == ErrorCode::kInterrupted && options.snapshots.memory)
-      options.snapshots.memory->end();
+    if (error.code() == ErrorCode::kInterrupted) end_memory(options.snapshots);
     // A worker that did not come to be interrupts the wait for it.
     const auto failure = remote ? remote->failure() : std::nullopt;
     if (failure && error.code() == ErrorCode::kInterrupted) throw Error(*failure);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -53,6 +54,13 @@ int warden_of(const fs::path& folder) {
   return 0;
 }
 
+// It may take a while to be there.
+void tell_warden_of(const fs::path& folder, int signal) {
+  int warden = 0;
+  KERF_CHECK(within(10s, [&] { return (warden = warden_of(folder)) != 0; }), "there is no warden");
+  ::kill(warden, signal);
+}
+
 // Made by a process that is killed once `fill` has put something into it, if anything.
 fs::path left_by_a_killed_process(std::chrono::seconds outlives,
                                   const std::function<void(const fs::path&)>& fill) {
@@ -60,11 +68,16 @@ fs::path left_by_a_killed_process(std::chrono::seconds outlives,
   KERF_CHECK(::pipe(ends) == 0);
   const pid_t child = ::fork();
   if (child == 0) {
-    const MemoryFolder folder = MemoryFolder::make(outlives);
-    within(10s, [&] { return warden_of(folder.path()) != 0; });
-    fill(folder.path());
-    KERF_CHECK(write_whole(ends[1], folder.path().string()));
-    ::raise(SIGKILL);
+    try {
+      const MemoryFolder folder = MemoryFolder::make(outlives);
+      KERF_CHECK(within(10s, [&] { return warden_of(folder.path()) != 0; }), "there is no warden");
+      fill(folder.path());
+      KERF_CHECK(write_whole(ends[1], folder.path().string()));
+      ::raise(SIGKILL);
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "%s\n", error.what());
+    }
+    ::_exit(1);  // it is no second run of tests
   }
   ::close(ends[1]);
   std::string path(100, '\0');
@@ -140,7 +153,7 @@ TEST(MemoryFolder, WhoseWardenIsAskedToEndGoesWithItsProcess) {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
     const fs::path path = left_by_a_killed_process(60s, [&](const fs::path& folder) {
       put_something(folder);
-      ::kill(warden_of(folder), signal);
+      tell_warden_of(folder, signal);
       std::this_thread::sleep_for(200ms);
       KERF_CHECK(!is_gone(folder), "it went before");
     });
@@ -150,14 +163,14 @@ TEST(MemoryFolder, WhoseWardenIsAskedToEndGoesWithItsProcess) {
 
 TEST(MemoryFolder, WhoseWardenIsAskedToEndLaterGoesAtOnce) {
   const fs::path path = left_by_a_killed_process(60s, put_something);
-  ::kill(warden_of(path), SIGTERM);
+  tell_warden_of(path, SIGTERM);
   EXPECT_TRUE(within(5s, [&] { return is_gone(path) && warden_of(path) == 0; }));
 }
 
 TEST(MemoryFolder, WhoseWardenWasKilledGoesWithTheNext) {
   const fs::path path = left_by_a_killed_process(60s, [](const fs::path& folder) {
     put_something(folder);
-    ::kill(warden_of(folder), SIGKILL);
+    tell_warden_of(folder, SIGKILL);
   });
   EXPECT_TRUE(within(5s, [&] { return warden_of(path) == 0; }));
   const fs::path waits = left_by_a_killed_process(60s, put_something);
@@ -171,7 +184,7 @@ TEST(MemoryFolder, WhoseWardenWasKilledGoesWithTheNext) {
 TEST(MemoryFolder, WithoutAWardenIsRemovedAllTheSame) {
   MemoryFolder folder = MemoryFolder::make(60s);
   ASSERT_TRUE(within(10s, [&] { return warden_of(folder.path()) != 0; }));
-  ::kill(warden_of(folder.path()), SIGKILL);
+  tell_warden_of(folder.path(), SIGKILL);
   const fs::path path = folder.path();
   put_something(path);
   folder.remove();
