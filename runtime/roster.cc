@@ -267,11 +267,14 @@ void Roster::look_at_spares() {
                    options_.spares == 0 ? "no --spares" : "all of its spares"));
 }
 
+// Whose device failed may fail again there, where a spare has another.
 std::vector<Returning> Roster::returning(Clock::time_point now) const {
   std::vector<Returning> returning;
-  for (const Member& member : members_)
-    if (member.state != State::kAbsent && now < member.heard + options_.silence)
+  for (const Member& member : members_) {
+    const bool failed = member.failure && member.failure->code() == ErrorCode::kDeviceLost;
+    if (member.state != State::kAbsent && now < member.heard + options_.silence && !failed)
       returning.push_back({member.origin, member.info.worker});
+  }
   return returning;
 }
 

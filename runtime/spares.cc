@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/error.h"
+#include "runtime/store_messages.h"
 #include "runtime/wire.h"
 
 namespace kerf::runtime {
@@ -30,6 +32,8 @@ bool Spares::hear(const ControlServer::Incoming& incoming) {
   try {
     if (incoming.message.type != ControlType::kReport)
       throw Error(ErrorCode::kProtocol, "a spare only reports");
+    if (server_.unacknowledged_answers(spare->peer) > most_unacknowledged(0))
+      throw Error(ErrorCode::kProtocol, "it never says that it has our answers");
     server_.send(spare->peer, clock_answer(decode<Report>(incoming.message.payload)));
   } catch (const Error&) {
     server_.forget(spare->peer);

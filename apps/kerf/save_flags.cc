@@ -59,7 +59,8 @@ CheckpointFolder SaveFlags::folder(const fs::path& out) const {
   const bool any = schedmp::has_checkpoints(folder) || schedmp::has_left_memory(folder);
   std::error_code absent;
   const bool own = !resume.empty() && fs::equivalent(folder, checkpoints_of(resume), absent);
-  if (lock != nullptr && (asked || own || !any)) return {folder, lock, !every.empty() || any};
+  if (lock != nullptr && (asked || own || !any))
+    return {folder, lock, !every.empty() || (any && !go_at_end)};
   tell_notes({format("{} {}: this one writes none", folder.string(),
                      lock == nullptr ? "is where another run writes its checkpoints"
                                      : "has checkpoints of another run")});
@@ -103,6 +104,7 @@ void add_save_flags(CLI::App& command, SaveFlags& flags) {
       ->check(whole_number<int64_t>())
       ->type_name("K")
       ->capture_default_str();
+  command.add_flag("--checkpoints-go", flags.go_at_end)->group("");  // nobody gives it
   command
       .add_option("--resume", flags.resume,
                   "Go on from the newest checkpoint in this folder, with the flags of its run; of "

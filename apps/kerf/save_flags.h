@@ -50,6 +50,7 @@ class CheckpointFolder {
 
   const std::filesystem::path& path() const { return path_; }
   const std::shared_ptr<const schedmp::FolderLock>& lock() const { return lock_; }
+  bool stays() const { return stay_; }
   // The run's results are all written.
   void end_well() const {
     if (path_.empty()) return;
@@ -67,6 +68,8 @@ struct SaveFlags {
   std::string every;  // empty: not given
   int64_t keep = kKeptCheckpoints;
   std::string resume;
+  // Those that are there are of the same run, which went on in another process, and go with it.
+  bool go_at_end = false;
   std::optional<int> keep_workers;  // seconds
 
   // Before anything is read. Throws Error{kUsage} that names the flag.

@@ -81,6 +81,7 @@ struct TrainCommand {
   schedmp::TrainingOptions options(const Planned& planned) const;
 
   std::filesystem::path resume_from;            // where the run writes its checkpoints
+  bool checkpoints_go = false;                  // once the run ended well
   std::shared_ptr<schedmp::LeftMemory> left;    // by the run that this one goes on with
   std::shared_ptr<schedmp::KeptMemory> memory;  // of this one
   Rebalanced rebalanced;                        // until now
@@ -133,6 +134,7 @@ void TrainCommand::go_on_with(const FewerWorkers& fewer) const {
   if (!resume_from.empty() &&
       (schedmp::has_checkpoints(resume_from) || schedmp::has_left_memory(resume_from))) {
     more.insert(more.end(), {"--resume", resume_from.string()});
+    if (checkpoints_go) more.emplace_back("--checkpoints-go");
     from = "the newest checkpoint";
   }
   // Which of them are slow is measured anew: they have other numbers.
@@ -150,6 +152,7 @@ Outcome TrainCommand::run_watched(const Planned& planned, const schedmp::Schedul
                                   const schedmp::OpenSplits& data,
                                   const CheckpointFolder& checkpoints) {
   resume_from = checkpoints.path();
+  checkpoints_go = !checkpoints.stays();
   std::optional<Rebalance> rebalance;
   if (rebalance_flags.asked) {
     if (!rebalance_flags.known.empty()) rebalanced = read_rebalanced(rebalance_flags.known);
@@ -190,6 +193,7 @@ void TrainCommand::end_rebalanced() const {
 void TrainCommand::go_on_rebalanced(const GoesOnElsewhere& run) const {
   std::vector<std::string> more = flags_to_go_on(rebalance_folder(), *agreed, run.returning());
   more.insert(more.end(), {"--resume", resume_from.string()});
+  if (checkpoints_go) more.emplace_back("--checkpoints-go");
   tell_notes({agreed->told});
   runtime::begin_process_again(process->argc, process->argv, std::move(more));
 }

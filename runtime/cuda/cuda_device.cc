@@ -283,24 +283,31 @@ void check_there(int index) {
                                : format("this host has {}", plural(cuda.devices, "CUDA device"))));
 }
 
-}  // namespace
-
 // What was never open is not lost.
-std::unique_ptr<Device> make_cuda_device(int index) {
-  check_there(index);
+template <class Do>
+auto before_it_is_open(const Do& act) {
   try {
-    return std::make_unique<CudaDevice>(index);
+    return act();
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kDeviceLost) throw;
     throw Error(ErrorCode::kUnavailable, error.message(), error.where());
   }
 }
 
+}  // namespace
+
+std::unique_ptr<Device> make_cuda_device(int index) {
+  check_there(index);
+  return before_it_is_open([&] { return std::make_unique<CudaDevice>(index); });
+}
+
 std::string cuda_identity(int index) {
   check_there(index);
   cudaDeviceProp properties{};
-  check_cuda(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties",
-             format("cuda:{}", index));
+  before_it_is_open([&] {
+    check_cuda(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties",
+               format("cuda:{}", index));
+  });
   std::string text;
   for (const char each : properties.uuid.bytes)
     text += format("{:02x}", static_cast<unsigned char>(each));

@@ -53,6 +53,7 @@ class Rebalance(KerfTest):
         self.assertLessEqual(change["after_seconds"], 0.9 * change["before_seconds"])
         self.assertGreater(change["bytes"], 0)
         self.assertGreater(change["seconds"], 0)
+        self.assertFalse((self.folder / out / "checkpoints").exists(), "nobody asked for them")
         self.assertRegex(printed, r"kerf: note: worker 1 takes [0-9.]+ times as long as was planned, beside the fastest: goes on behind [0-9]+ steps by a plan for that, "
                          r"whose step is predicted to take .* of weights move: ")
         stages = [sum(name.startswith("fc") for name in stage["nodes"]) for stage in report["plan"]["stages"]]
