@@ -6,8 +6,8 @@ namespace kerf::runtime {
 
 namespace {
 
-// cudaErrorContained and cudaErrorTensorMemoryLeak, which CUDA 12.8 does not know by name: errors of
-// memory behind which a process has to begin anew.
+// cudaErrorContained and cudaErrorTensorMemoryLeak, which CUDA 12.8 does not know by name: errors
+// of memory behind which a process has to begin anew.
 constexpr auto kContained = static_cast<cudaError_t>(226);
 constexpr auto kTensorMemoryLeak = static_cast<cudaError_t>(721);
 

@@ -100,7 +100,8 @@ TEST_F(CudaWeather, AGpuThatIsLostIsLost) {
 
 // Of each of them every later call says the same: the context is gone. Of other errors it is not.
 TEST_F(CudaWeather, WhateverEndsTheContextIsTheLossOfADevice) {
-  for (const int status : {46, 100, 214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721})
+  for (const int status :
+       {46, 100, 214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721})
     EXPECT_TRUE(runtime::is_device_lost(static_cast<cudaError_t>(status))) << status;
   for (const cudaError_t status :
        {cudaSuccess, cudaErrorInvalidValue, cudaErrorMemoryAllocation, cudaErrorNotReady,
