@@ -2,8 +2,9 @@
 # Installs the Debian packages that are missing and builds Kerf in build/PRESET.
 #
 #   ./setup.sh                    what the kerf command needs; Release
-#   ./setup.sh --tests [PRESET]   also what the tests need, and the tests and benchmarks themselves;
-#                                 PRESET is release (default), dev, asan, tsan or fuzz
+#   ./setup.sh --tests [PRESET [TARGET]]
+#                                 also what the tests need, and the tests and benchmarks themselves, or one
+#                                 target of them; PRESET is release (default), dev, asan, tsan or fuzz
 #
 # Needs no input, and changes nothing that is already there.
 set -euo pipefail
@@ -21,7 +22,7 @@ case "${1:-}" in
     packages+=(python3 python3-numpy python3-torch libopenblas0-pthread python3-onnx libonnx-testdata
       clang-format clang-tidy git util-linux iproute2 openssh-client openssh-server slurmctld slurmd slurm-client munge)
     preset=${2:-release}
-    target=()  # what the preset says
+    target=(${3:+--target "$3"})  # or what the preset says
     if [[ $preset == fuzz ]]; then
       packages+=(clang libclang-rt-14-dev libomp-dev)
     fi

@@ -18,7 +18,7 @@ namespace {
 #ifdef __SANITIZE_ADDRESS__
 constexpr uint64_t kMutations = 1'000;
 #else
-constexpr uint64_t kMutations = 5'000;
+constexpr uint64_t kMutations = 2'000;
 #endif
 constexpr size_t kHead = 80;  // of the longest header here
 
