@@ -88,19 +88,27 @@ void Lbfgs::accept() {
 void Lbfgs::take_sums(std::span<const double> sums) {
   largest_gradient_ = sums[0];
   history_.take(sums.subspan(1));
-  if (!std::isfinite(largest_gradient_)) return end(false, "the gradient is not finite");
-  if (largest_gradient_ <= options_.most_gradient)
-    return end(true, format("no entry of the gradient is above {}", options_.most_gradient));
-  const double scale = std::max({std::abs(loss_), std::abs(last_loss_), 1.0});
-  if (iterations_ > 0 && last_loss_ - loss_ <= options_.least_decrease * scale)
-    return end(true, format("the loss fell by no more than {} of it", options_.least_decrease));
-  go_further();
+  if (!ends_here()) find_direction();
 }
 
-void Lbfgs::go_further() {
+// By the last point that was accepted, and these options.
+bool Lbfgs::ends_here() {
+  converged_ = false;
+  limited_ = false;
+  const auto ends = [&](bool converged, std::string reason) {
+    end(converged, std::move(reason));
+    return true;
+  };
+  if (!std::isfinite(largest_gradient_)) return ends(false, "the gradient is not finite");
+  if (largest_gradient_ <= options_.most_gradient)
+    return ends(true, format("no entry of the gradient is above {}", options_.most_gradient));
+  const double scale = std::max({std::abs(loss_), std::abs(last_loss_), 1.0});
+  if (iterations_ > 0 && last_loss_ - loss_ <= options_.least_decrease * scale)
+    return ends(true, format("the loss fell by no more than {} of it", options_.least_decrease));
   limited_ = iterations_ >= options_.most_iterations;
-  if (limited_) return end(false, format("{} iterations are as many as were allowed", iterations_));
-  find_direction();
+  if (limited_)
+    return ends(false, format("{} iterations are as many as were allowed", iterations_));
+  return false;
 }
 
 void Lbfgs::go_on() {
@@ -114,9 +122,10 @@ void Lbfgs::go_on() {
   expect(iterations_ <= options_.most_iterations,
          format("its run made {}, and this one ends after {}", plural(iterations_, "iteration"),
                 options_.most_iterations));
-  if (over_ && !(limited_ && iterations_ < options_.most_iterations)) return order(Stage::kOver);
+  // No other option lets it go on from where a line search failed.
+  if (over_ && !converged_ && !limited_) return order(Stage::kOver);
   reason_.clear();
-  go_further();
+  if (!ends_here()) find_direction();
 }
 
 void Lbfgs::find_direction() {

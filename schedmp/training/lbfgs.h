@@ -81,8 +81,8 @@ class Lbfgs {
     archive(loss_, last_loss_, largest_gradient_, iterations_, evaluations_, converged_, limited_,
             over_, reason_);
   }
-  // Behind that: goes on from there, beyond a limit that was lower then. Throws Error{kProtocol}
-  // where no run of these options gets there.
+  // Behind that: ends there or goes on, as these options say of iterations and tolerances, whatever
+  // those of the run were. Throws Error{kProtocol} where it made more iterations than these allow.
   void go_on();
 
   // Once stopped.
@@ -96,7 +96,7 @@ class Lbfgs {
   void order(Stage stage, VectorWork work = {});
   void accept();
   void take_sums(std::span<const double> sums);
-  void go_further();  // unless that were one iteration more than allowed
+  bool ends_here();
   void find_direction();
   double first_step() const;
   void take_slope(double slope);

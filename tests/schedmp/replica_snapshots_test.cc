@@ -46,13 +46,18 @@ class ReplicaSnapshots : public testing::Test {
   fs::path kept() const { return folder_ / "kept"; }
   Answer take(Case c, int64_t steps) {
     fs::remove_all(kept());
-    c.snapshots = {.folder = kept(), .every = steps, .keep = 1'000};
+    c.snapshots = {.folder = kept(), .every = steps, .keep = 1000};
     return train(c);
   }
-  // As a run that ended behind so many steps left it.
-  void forget_behind(int64_t steps) {
-    for (const auto& [number, path] : checkpoints_in(kept()))
-      if (number > steps) remove_checkpoint(path);
+  // The newest would be resumed.
+  void leave_alone(int64_t number) {
+    bool is_there = false;
+    for (const NumberedFolder& each : checkpoints_in(kept()))
+      if (each.number > number)
+        remove_checkpoint(each.path);
+      else
+        is_there |= each.number == number;
+    EXPECT_TRUE(is_there) << number;
   }
   Answer resume(Case c) {
     c.snapshots = {.resume = kept()};
@@ -61,7 +66,7 @@ class ReplicaSnapshots : public testing::Test {
   void expect_goes_on(const Case& c, int64_t steps) {
     const Answer plain = train(c);
     expect_same_run(take(c, steps), plain);
-    forget_behind(steps);
+    leave_alone(steps);
     expect_same_run(resume(c), plain);
   }
   std::vector<PlacedPart> parts(int64_t number) const {
@@ -171,13 +176,41 @@ TEST_F(ReplicaSnapshots, OfLbfgsLetARunBeLonger) {
               testing::HasSubstr("its run made 5 iterations, and this one ends after 4"));
 }
 
-// One that is reached is not passed, wherever the run that was longer was left.
-TEST_F(ReplicaSnapshots, OfLbfgsEndAtALimitThatIsReached) {
-  Case c = by_lbfgs();
-  take(c, 4);
-  forget_behind(4);
-  c.lbfgs->most_iterations = 4;
-  expect_same_run(resume(c), train(c));
+// Limits and tolerances are those of the run that goes on, also where it has nothing left to do.
+TEST_F(ReplicaSnapshots, OfLbfgsEndWhereTheRunThatGoesOnWould) {
+  const auto with = [](int64_t most_iterations, double most_gradient) {
+    Case c = by_lbfgs();
+    c.lbfgs->most_iterations = most_iterations;
+    c.lbfgs->most_gradient = most_gradient;
+    return c;
+  };
+  const auto expect_end = [](const Answer& answer, size_t iterations, bool converged) {
+    EXPECT_EQ(answer.losses.size(), iterations);
+    EXPECT_EQ(answer.lbfgs->converged(), converged) << answer.lbfgs->reason();
+  };
+  const double unreached = 1e-5;
+  const Answer plain = train(with(9, unreached));
+  take(with(9, unreached), 4);
+  leave_alone(4);
+  const Answer four = resume(with(4, unreached));
+  expect_end(four, 4, false);
+  expect_same_run(four, train(with(4, unreached)));
+  const double reached = four.lbfgs->largest_gradient();
+  expect_end(resume(with(9, reached)), 4, true);
+  // By the loss: its smallest step down is the first that is as small.
+  Case loose = with(9, unreached);
+  size_t last = 1;
+  loose.lbfgs->least_decrease = 1;
+  for (size_t i = 1; i < plain.losses.size(); ++i) {
+    const double scale = std::max(plain.losses[i - 1], 1.0);
+    const double fell = (plain.losses[i - 1] - plain.losses[i]) / scale;
+    if (fell >= loose.lbfgs->least_decrease) continue;
+    loose.lbfgs->least_decrease = fell * (1 + 1e-9);
+    last = i;
+  }
+  ASSERT_LT(last + 1, plain.losses.size());
+  expect_end(take(loose, 1), last + 1, true);
+  expect_same_run(resume(with(9, unreached)), plain);
 }
 
 // Nothing of it is any replica's own.
