@@ -190,14 +190,28 @@ bool TableServer::answer(Served& table, const Parked& read) {
   return true;
 }
 
-// A client that has not come to the clock, or has not asked for all to be told; or who serves the
-// same rows in a group of which that has not been heard.
-int TableServer::who_holds_up(const Served& table, const TableHead& read) {
+// A client that has not come to the clock, or has not asked so often for all to be told; or who
+// serves the same rows in another group: where its news have not been heard as often, or, once all
+// clients here have asked, where it does not take the news of before, behind which this group's
+// next are told, and settle.
+int TableServer::who_holds_up(const Served& table, const TableHead& read) const {
   const auto client = [&](int place) { return table.group()[static_cast<size_t>(place)]; };
   if (table.shard.clock() < read.clock) return client(table.shard.slowest());
   const int group = table.shard.least_settled();
-  if (group == table.place.group) return client(table.shard.last_to_settle());
-  return table.spec.groups[static_cast<size_t>(group)][static_cast<size_t>(table.place.place)];
+  if (group != table.place.group)
+    return table.spec.groups[static_cast<size_t>(group)][static_cast<size_t>(table.place.place)];
+  const std::vector<int> twins = table.twins();
+  const auto untold =
+      std::ranges::find_if(twins, [&](int twin) { return has_news_for(twin, table); });
+  if (table.shard.all_asked(read.settled) && untold != twins.end()) return *untold;
+  return client(table.shard.last_to_settle());
+}
+
+bool TableServer::has_news_for(int twin, const Served& table) const {
+  const auto found = outbox_.find(twin);
+  return found != outbox_.end() && std::ranges::any_of(found->second, [&](const Mail& mail) {
+           return mail.head.word == TableWord::kChanges && mail.head.table == table.number;
+         });
 }
 
 void TableServer::tell_who_holds_up(const Served& table, Parked& read) {

@@ -79,7 +79,8 @@ class TableServer {
   // After a clock, or news of other groups.
   void look_again(Served& table);
   bool answer(Served& table, const Parked& read);
-  static int who_holds_up(const Served& table, const TableHead& read);
+  int who_holds_up(const Served& table, const TableHead& read) const;
+  bool has_news_for(int twin, const Served& table) const;
   void tell_who_holds_up(const Served& table, Parked& read);
   void hear_who_holds_up(const TableHead& head);
   void hear_rest(Served& table, int from);

@@ -153,6 +153,10 @@ int TableShard::last_to_settle() const {
   return static_cast<int>(std::ranges::min_element(settling_) - settling_.begin());
 }
 
+bool TableShard::all_asked(int64_t times) const {
+  return *std::ranges::min_element(settling_) >= times;
+}
+
 bool TableShard::may_be_read(const TableHead& read) const {
   return clock() >= read.clock && *std::ranges::min_element(settled_) >= read.settled;
 }

@@ -51,6 +51,7 @@ class TableShard {
   // asked for it least often.
   int least_settled() const;
   int last_to_settle() const;
+  bool all_asked(int64_t times) const;  // all clients, for that
   bool may_be_read(const TableHead& read) const;
   // Throws Error{kProtocol} where there are no such rows.
   std::vector<float> read(const TableHead& read) const;

@@ -57,15 +57,21 @@ void Tables::rest() {
   desk_.await_rest();
 }
 
-void Tables::stand_still(const std::function<void()>& act) {
-  if (!server_) return act();
+void Tables::paused(const std::function<void()>& act) {
   server_->pause();
   desk_.check();
-  for (int table = 0; table < count(); ++table)
-    if (const TableShard* const shard = server_->shard(table))
-      KERF_CHECK(shard->is_even(), "table {} is not at rest", at(table).spec().name);
   act();
   server_->serve();
+}
+
+void Tables::stand_still(const std::function<void()>& act) {
+  if (!server_) return act();
+  paused([&] {
+    for (int table = 0; table < count(); ++table)
+      if (const TableShard* const shard = server_->shard(table))
+        KERF_CHECK(shard->is_even(), "table {} is not at rest", at(table).spec().name);
+    act();
+  });
 }
 
 std::string Tables::with_state(std::string half) {
@@ -73,30 +79,28 @@ std::string Tables::with_state(std::string half) {
   runtime::WireWriter writer;
   writer(half);
   clocks(writer);
-  server_->pause();
-  desk_.check();
-  for (int table = 0; table < count(); ++table)
-    if (TableShard* const shard = server_->shard(table)) shard->save(writer);
-  server_->serve();
+  paused([&] {
+    for (int table = 0; table < count(); ++table)
+      if (TableShard* const shard = server_->shard(table)) shard->save(writer);
+  });
   return writer.take();
 }
 
 std::string Tables::take_state(std::string_view both) {
   if (!server_) return std::string(both);
-  server_->pause();
-  desk_.check();
   std::string half;
-  try {
-    runtime::WireReader reader(both);
-    reader(half);
-    clocks(reader);
-    for (int table = 0; table < count(); ++table)
-      if (TableShard* const shard = server_->shard(table)) shard->load(reader);
-    if (reader.left() != 0) runtime::throw_wire_fault("bytes are left over");
-  } catch (...) {
-    runtime::rethrow_as_protocol_error();
-  }
-  server_->serve();
+  paused([&] {
+    try {
+      runtime::WireReader reader(both);
+      reader(half);
+      clocks(reader);
+      for (int table = 0; table < count(); ++table)
+        if (TableShard* const shard = server_->shard(table)) shard->load(reader);
+      if (reader.left() != 0) runtime::throw_wire_fault("bytes are left over");
+    } catch (...) {
+      runtime::rethrow_as_protocol_error();
+    }
+  });
   return half;
 }
 

@@ -121,6 +121,8 @@ class Tables {
   friend class Table;
   template <class Archive>
   void clocks(Archive& archive);
+  // While nobody is served.
+  void paused(const std::function<void()>& act);
 
   runtime::Workplace& workplace_;
   TableDesk desk_;

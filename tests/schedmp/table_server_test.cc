@@ -146,6 +146,41 @@ TEST(TableServerTest, ASettledReadIsToldWhichGroupHoldsItUp) {
   EXPECT_THAT(numbers, testing::ElementsAre(1, 2));
 }
 
+// Where all clients have asked, but another group takes no news, that is awaited, and no client.
+TEST(TableServerTest, ASettledReadIsToldWhoDoesNotListen) {
+  const TableSpec spec{.name = "values",
+                       .rows = 40,
+                       .width = kTableMessageBytes / 8,  // two rows in a message
+                       .groups = {{0, 1}, {2, 3}},
+                       .staleness = TableSpec::kAnyStaleness};
+  Serving serving({spec});
+  // News of twenty rows are more than slots.
+  serving.say(2, {.word = TableWord::kChanges, .settled = 2, .rows = {{0, 1}}},
+              std::vector<float>(static_cast<size_t>(spec.width), 1));
+  for (std::vector<float> seen{0}; seen[0] == 0; seen = serving.heard(1).second)
+    serving.say(1, {.word = TableWord::kRead, .id = 1, .rows = {{0, 1}}});
+  for (const int64_t clock : {1, 2}) {
+    const TableHead settles{.word = TableWord::kClock, .clock = clock, .settled = 1};
+    serving.order({.word = TableWord::kAdd, .rows = {{0, 1}}},
+                  std::vector<float>(static_cast<size_t>(spec.width), 1));
+    serving.order(settles);
+    serving.say(1, settles);
+  }
+  std::vector<float> own(static_cast<size_t>(spec.width));
+  serving.order({.word = TableWord::kRead, .id = 2, .rows = {{0, 1}}}, {},
+                {.read = 2, .server = 0, .ranges = {{own.data(), 1}}, .width = spec.width});
+  serving.desk().await(2, 0);  // now all that was ordered before was done
+  TableHead settled = kRead;
+  settled.settled = 2;
+  settled.rows = {{0, 1}};
+  serving.say(1, settled);
+  const TableHead waits = serving.heard(1).first;
+  EXPECT_EQ(waits.word, TableWord::kWaits);
+  EXPECT_EQ(waits.clock, 2);
+  for (int64_t told = 0; told < 2;) told = serving.heard(2).first.settled;
+  EXPECT_EQ(serving.heard(1).first.word, TableWord::kValues);
+}
+
 // A group that does not listen costs no memory: what it has yet to hear is added up, and nothing of
 // it is lost. It rests behind the last.
 TEST(TableServerTest, NewsForASlowGroupAddUp) {
