@@ -100,6 +100,10 @@ void TrainCommand::check() const {
   require(costs.empty() || can_hold_file(costs), "--save-costs",
           format("there is no folder for {}", costs));
   check_shrink();
+  // --workers is of each of them, and what is left may be any number.
+  require(!crew_flags.shrink || replica_flags.replicas == 1, "--shrink",
+          "it plans anew, for as many workers as are left, and --replicas need as many each; leave "
+          "one of them out");
   rebalance_flags.check(
       {plan_flags, plan_file, crew_flags, replica_flags, save_flags, flags.trace_steps});
 }
