@@ -106,7 +106,7 @@ std::string checkpoints_text(const RunRecord& record) {
   return text;
 }
 
-std::string kept_text(const RunRecord& record) {
+std::string was_kept_text(const RunRecord& record) {
   if (!record.kept) return {};
   const RunRecord::Kept& of = *record.kept;
   if (!of.forbidden.empty())
@@ -134,7 +134,7 @@ std::string losses_text(const RunRecord& record) {
     dropped += worker.dropped;
     spans += worker.spans_lost;
   }
-  std::string text = replicas_text(record) + checkpoints_text(record) + kept_text(record) +
+  std::string text = replicas_text(record) + checkpoints_text(record) + was_kept_text(record) +
                      rebalances_text(record);
   if (!record.staleness.empty())
     text += format(

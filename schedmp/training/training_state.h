@@ -33,7 +33,8 @@ struct Training::State {
   void check_cap() const;
   int replica_of(int worker) const { return worker / plan.workers_bound(); }
 
-  // Whether another run of the same flags has the same bits.
+  // Whether a task that is done again, by the same worker, comes to the same bits. So it does with
+  // L-BFGS of several replicas, of which another run hands its portions out otherwise.
   bool repeats_bits() const {
     using Kind = Consistency::Kind;
     const Consistency& how = options.replicas.consistency;
