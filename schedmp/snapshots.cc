@@ -257,13 +257,16 @@ void Snapshots::expect_this_run(const Checkpoint& manifest, const std::string& w
   refuse_unless(
       program_.goes_on_anywhere() || manifest.workers == static_cast<int64_t>(workers),
       kerf::format("it is of {} workers, and this run has {}", manifest.workers, workers));
-  refuse_unless(manifest.run.size() == options_.run.size(), "it tells its run by other names");
   for (const auto& [name, value] : options_.run) {
     const auto other = manifest.run.find(name);
-    refuse_unless(other != manifest.run.end(), "it tells its run by other names");
+    refuse_unless(other != manifest.run.end(),
+                  kerf::format("its run had no {}, and this one has {}", name, value));
     refuse_unless(other->second == value, kerf::format("its run had {} {}, and this one has {}",
                                                        name, other->second, value));
   }
+  for (const auto& [name, value] : manifest.run)
+    refuse_unless(options_.run.contains(name),
+                  kerf::format("its run had {} {}, and this one has none", name, value));
   refuse_unless(!manifest.job || *manifest.job == job_,
                 "its workers were told something else: other data, or other flags");
 }

@@ -24,6 +24,7 @@ Table::Table(Tables& tables, const TableSpec& spec, int number, int worker)
     : tables_(tables),
       spec_(spec),
       number_(number),
+      worker_(worker),
       place_(place_in(spec, worker)),
       rows_(spec, static_cast<int>(spec.groups[0].size())),
       waits_for_("rows of table " + spec.name),

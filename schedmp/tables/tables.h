@@ -29,6 +29,7 @@ class Table {
   Table(Tables& tables, const TableSpec& spec, int number, int worker);
 
   const TableSpec& spec() const { return spec_; }
+  int worker() const { return worker_; }
   // Whether this worker is in a group: other functions are not for who is not.
   bool is_member() const { return place_.has_value(); }
 
@@ -86,6 +87,7 @@ class Table {
   Tables& tables_;
   const TableSpec spec_;
   const int number_;
+  const int worker_;
   const std::optional<TablePlace> place_;
   const TableRows rows_;
   int64_t clock_ = 0;

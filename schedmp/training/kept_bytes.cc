@@ -1,8 +1,6 @@
 #include "schedmp/training/kept_bytes.h"
 
-#include <algorithm>
-
-#include "schedmp/training/lbfgs_vectors.h"
+#include "schedmp/training/replica_slices.h"
 
 namespace kerf::schedmp {
 
@@ -10,17 +8,6 @@ namespace {
 
 constexpr auto kFloat = int64_t{sizeof(float)};
 constexpr auto kCount = int64_t{sizeof(int64_t)};
-
-// Of a shared tensor, the elements that a worker serves.
-int64_t served_elements(const SharedTensor& tensor, const TableSpec& table, int worker) {
-  const std::optional<TablePlace> place = place_in(table, worker);
-  if (!place) return 0;
-  const TableRows rows(table, static_cast<int>(table.groups[0].size()));
-  const ops::Range own = rows.own(place->place, tensor.rows);
-  if (own.size() == 0) return 0;
-  const int64_t first = rows.row(place->place, own.begin) - tensor.rows.begin;
-  return std::min(tensor.elements, (first + own.size()) * table.width) - first * table.width;
-}
 
 }  // namespace
 
@@ -51,7 +38,7 @@ int64_t kept_of_table(const partitioner::Part& part, const TableSpec& table, int
   const bool is_heard = table.groups.size() > 1;
   int64_t sum = 0;
   for (const SharedTensor& tensor : shared_tensors(part)) {
-    const int64_t served = served_elements(tensor, table, worker);
+    const int64_t served = served_of(table, worker, tensor).count;
     const bool learns = !tensor.is_state && table.optimizer;
     sum += served * kFloat * (1 + (is_heard ? 1 : 0) + (learns ? states : 0));
     if (served > 0 && learns) sum += kCount;
@@ -67,7 +54,7 @@ int64_t kept_of_vectors(const partitioner::Part& part, const TableSpec& point, i
                         int history) {
   int64_t served = 0;
   for (const SharedTensor& tensor : shared_tensors(part))
-    served += served_elements(tensor, point, worker);
+    served += served_of(point, worker, tensor).count;
   constexpr int64_t kBases = 2;
   return served * kFloat * (kBases + 2 * history);
 }

@@ -147,7 +147,7 @@ void LbfgsWeights::for_each_piece(int32_t vector, const Act& act) {
     const Vectors& vectors = vectors_[part];
     if (vectors.point == nullptr) continue;
     for (const SharedTensor& tensor : vectors.rows->tensors()) {
-      const ServedElements at = served_of(*vectors.point, tensor);
+      const ServedElements at = served_of(vectors.point->spec(), vectors.point->worker(), tensor);
       if (at.count == 0) continue;
       act(elements_of(model_, *parts_[part], tensor, at.first),
           numbers.subspan(static_cast<size_t>(at.begin), static_cast<size_t>(at.count)));

@@ -44,16 +44,15 @@ ElementsOf elements_of(const partitioner::Model& model, const partitioner::Part&
   return {model.value(local.value), local.box, first};
 }
 
-ServedElements served_of(const Table& table, const SharedTensor& tensor) {
-  if (table.own_rows() == 0) return {};
-  const int64_t own = table.row(0);
-  const ops::Range rows{std::max(tensor.rows.begin, own),
-                        std::min(tensor.rows.end, own + table.own_rows())};
-  if (rows.size() <= 0) return {};
-  const int64_t first = (rows.begin - tensor.rows.begin) * kSharedWidth;
-  const int64_t end = std::min(tensor.elements, (rows.end - tensor.rows.begin) * kSharedWidth);
-  return {
-      first, (rows.begin - own) * kSharedWidth, end - first, {rows.begin - own, rows.end - own}};
+ServedElements served_of(const TableSpec& table, int worker, const SharedTensor& tensor) {
+  const std::optional<TablePlace> place = place_in(table, worker);
+  if (!place) return {};
+  const TableRows rows(table, static_cast<int>(table.groups[0].size()));
+  const ops::Range own = rows.own(place->place, tensor.rows);
+  if (own.size() <= 0) return {};
+  const int64_t first = (rows.row(place->place, own.begin) - tensor.rows.begin) * table.width;
+  const int64_t end = std::min(tensor.elements, first + own.size() * table.width);
+  return {first, own.begin * table.width, end - first, own};
 }
 
 // Statistics that no table has, as those of a part that trains nothing, are each replica's own; all

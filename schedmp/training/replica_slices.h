@@ -39,15 +39,15 @@ std::string kind_of_vector(int32_t vector);
 // A shared tensor of a part, as what slices of it are of.
 ElementsOf elements_of(const partitioner::Model& model, const partitioner::Part& part,
                        const SharedTensor& tensor, int64_t first = 0);
-// What a worker serves of a tensor, by its table: elements of the tensor from `first` on, and where
-// they and their rows are among what it serves. Nothing: no elements.
+// What a worker serves of a tensor, by its table of whole blocks of rows: elements of the tensor
+// from `first` on, and where they and their rows are among what it serves. Nothing: no elements.
 struct ServedElements {
   int64_t first = 0;
   int64_t begin = 0;
   int64_t count = 0;
   ops::Range rows;
 };
-ServedElements served_of(const Table& table, const SharedTensor& tensor);
+ServedElements served_of(const TableSpec& table, int worker, const SharedTensor& tensor);
 
 // Of the tensors of a worker with these parts, as Parameters has them for this reach, what goes
 // into the file: as the replica's `own`, or only what no table has.

@@ -41,7 +41,7 @@ void SharedWeights::add_served(size_t part, Reach reach, std::vector<StoredSlice
   Shared& shared = shared_[part];
   const TableContents held = shared.table->contents();
   for (const SharedTensor& tensor : shared.rows->tensors()) {
-    const ServedElements at = served_of(*shared.table, tensor);
+    const ServedElements at = served_of(shared.table->spec(), shared.table->worker(), tensor);
     if (at.count == 0) continue;
     const ElementsOf some = elements_of(model_, *parts_[part], tensor, at.first);
     const auto add = [&](const std::string& kind, std::span<const float> numbers) {
@@ -99,7 +99,7 @@ void SharedWeights::load_served(size_t part, StoredSlices& from) {
   Shared& shared = shared_[part];
   const TableContents held = shared.table->contents();
   for (const SharedTensor& tensor : shared.rows->tensors()) {
-    const ServedElements at = served_of(*shared.table, tensor);
+    const ServedElements at = served_of(shared.table->spec(), shared.table->worker(), tensor);
     if (at.count == 0) continue;
     const ElementsOf some = elements_of(model_, *parts_[part], tensor, at.first);
     const auto read = [&](const std::string& kind, std::span<float> numbers) {

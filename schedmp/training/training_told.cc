@@ -8,16 +8,15 @@ namespace {
 
 std::string yes_or_no(bool yes) { return yes ? "yes" : "no"; }
 
-// Rows of a step, and what the weights hang on beside them: of replicas that share theirs.
-std::string told_of_batch(const TrainingOptions& options) {
+// What the weights hang on beside the rows of a step: of replicas that share theirs.
+void tell_replicas(const TrainingOptions& options, RunTold& told) {
   const ReplicaOptions& r = options.replicas;
-  std::string told = kerf::format("{}", options.batch);
-  if (r.count == 1 || options.lbfgs) return told;
-  told += kerf::format(" --replicas {} --consistency {}", r.count, to_string(r.consistency));
-  if (r.server_groups > 1) told += kerf::format(" --server-groups {}", r.server_groups);
-  if (r.push_every > 1) told += kerf::format(" --push-every {}", r.push_every);
-  if (r.fetch_every > 1) told += kerf::format(" --fetch-every {}", r.fetch_every);
-  return told;
+  if (r.count == 1 || options.lbfgs) return;
+  told["--replicas"] = kerf::format("{}", r.count);
+  told["--consistency"] = to_string(r.consistency);
+  if (r.server_groups > 1) told["--server-groups"] = kerf::format("{}", r.server_groups);
+  if (r.push_every > 1) told["--push-every"] = kerf::format("{}", r.push_every);
+  if (r.fetch_every > 1) told["--fetch-every"] = kerf::format("{}", r.fetch_every);
 }
 
 void tell_optimizer(const TrainingOptions& options, RunTold& told) {
@@ -49,11 +48,12 @@ RunTold Training::told() const {
       {"model fingerprint", (original != nullptr ? *original : half.model).fingerprint()},
       {"--data", kerf::format("{} {} {}", options.dataset, State::fingerprint_of(half.train),
                               State::fingerprint_of(half.test))},
-      {"--batch", told_of_batch(options)},
+      {"--batch", kerf::format("{}", options.batch)},
       {"--seed", kerf::format("{}", options.seed)},
       {"--no-shuffle", yes_or_no(!options.shuffle)},
       {"--no-test", yes_or_no(!options.evaluate)},
       {"--early-stop", kerf::format("{}", options.patience)}};
+  tell_replicas(options, told);
   tell_optimizer(options, told);
   // A rate that does not fall towards the last step is the same however many there are.
   told["--steps"] = options.rates.kind == RateSchedule::Kind::kCosine

@@ -241,10 +241,14 @@ class Checkpoints(CheckpointTest):
     def test_other_replicas_are_refused_by_name(self):
         run_of = (*self.run_with("--epochs", 2, "--batch", 16), "--workers", 1)
         self.train(*run_of, "--replicas", 2, "--consistency", "average:3", "--save-every", 5, out="kept")
-        for more, said in ((("--replicas", 2, "--consistency", "ssp:0"), "--replicas 2 --consistency ssp:0"), ((), "this one has 16")):
+        for more, said in ((("--replicas", 2, "--consistency", "ssp:0"), "--consistency average:3, and this one has ssp:0"),
+                           (("--replicas", 3, "--consistency", "average:3"), "--replicas 2, and this one has 3"),
+                           ((), "--consistency average:3, and this one has none")):
             with self.subTest(more=more):
-                self.assert_one_error(run("train", *run_of, *more, "--resume", self.folder / "kept", "--out", self.folder / "other"),
-                                      "its run had --batch 16 --replicas 2 --consistency average:3, and this one has", said)
+                self.assert_one_error(run("train", *run_of, *more, "--resume", self.folder / "kept", "--out", self.folder / "other"), f"its run had {said}")
+        self.train(*run_of, "--save-every", 5, out="plain")
+        self.assert_one_error(run("train", *run_of, "--replicas", 2, "--consistency", "ssp:0", "--resume", self.folder / "plain", "--out", self.folder / "other"),
+                              "its run had no --consistency, and this one has ssp:0")
 
 
 class R14(CheckpointTest):

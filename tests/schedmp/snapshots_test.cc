@@ -356,7 +356,13 @@ TEST_F(SnapshotsTest, OfARunThatHadOtherFlagsIsRefused) {
                 run(again, {.resume = folder_ / "kept", .run = {{"--lambda", "0.4"}}});
               }),
               HasSubstr("its run had --lambda 0.5, and this one has 0.4"));
-  EXPECT_THAT(told([&] { run(again, {.resume = folder_ / "kept"}); }), HasSubstr("other names"));
+  EXPECT_THAT(told([&] { run(again, {.resume = folder_ / "kept"}); }),
+              HasSubstr("its run had --lambda 0.5, and this one has none"));
+  EXPECT_THAT(
+      told([&] {
+        run(again, {.resume = folder_ / "kept", .run = {{"--lambda", "0.5"}, {"--tol", "9"}}});
+      }),
+      HasSubstr("its run had no --tol, and this one has 9"));
   run(again, {.resume = folder_ / "kept", .run = options.run});
   EXPECT_EQ(again.place, walk.place);
 }
