@@ -176,7 +176,10 @@ std::string others_of(const std::vector<Member>& members, int except, Clock::tim
   std::string text;
   for (const auto& member : members)
     if (member.info.worker != except)
-      text += kerf::format("\n  {} {}", name_of(member), doing_of(member, now));
+      text += kerf::format("\n  {} {}", name_of(member),
+                           has_lost_device(member)
+                               ? kerf::format("lost its device: {}", member.failure->what())
+                               : doing_of(member, now));
   return text;
 }
 

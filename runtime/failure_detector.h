@@ -61,7 +61,7 @@ std::string doing_of(const Member& member, Clock::time_point now);
 // Who failed first by its own word; null: nobody.
 const Member* first_failed(const std::vector<Member>& members);
 
-// What everybody but `except` does and awaits, a line each.
+// What everybody but `except` does and awaits, or how its device failed, a line each.
 std::string others_of(const std::vector<Member>& members, int except, Clock::time_point now);
 // The Error{kLost} that names the worker, how it ended, what it did, and who waited for what.
 Error loss_error(const std::vector<Member>& members, const Loss& loss, Clock::time_point now);

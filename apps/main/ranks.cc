@@ -20,14 +20,16 @@ struct Source {
   const char* rank;
   const char* ranks;  // what follows may be empty: nobody says
   const char* local;
+  const char* here;
 };
 constexpr std::array kSources{
-    Source{"kerf", "KERF_RANK", kRanks, "KERF_LOCAL_RANK"},
-    Source{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"},
-    Source{"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
-    Source{"slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"},
-    Source{"pmix", "PMIX_RANK", "", ""},
-    Source{"index", "JOB_COMPLETION_INDEX", "", ""},
+    Source{"kerf", "KERF_RANK", kRanks, "KERF_LOCAL_RANK", ""},
+    Source{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
+    Source{"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+           "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    Source{"slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", ""},
+    Source{"pmix", "PMIX_RANK", "", "", ""},
+    Source{"index", "JOB_COMPLETION_INDEX", "", "", ""},
 };
 
 [[noreturn]] void refuse(const std::string& what) {
@@ -119,14 +121,8 @@ int port_of(const Environment& environment) {
 
 // As far as anybody says: some are on other hosts than this task, or it is on another than the
 // first.
-bool is_apart(const Environment& environment, const Rank& rank) {
-  if (rank.local && *rank.local != rank.rank) return true;
-  for (const auto& [variable, launcher] :
-       {std::pair("LOCAL_WORLD_SIZE", "torchrun"), {"OMPI_COMM_WORLD_LOCAL_SIZE", "mpirun"}})
-    if (const auto here = said(environment, variable, launcher); here && here->value < rank.ranks)
-      return true;
-  const auto nodes = said(environment, "SLURM_STEP_NUM_NODES", "slurm");
-  return nodes && nodes->value > 1 && is_in_step(environment);
+bool is_apart(const Rank& rank) {
+  return (rank.local && *rank.local != rank.rank) || (rank.here && *rank.here < rank.ranks);
 }
 
 }  // namespace
@@ -145,15 +141,16 @@ std::optional<Rank> find_rank(const Environment& environment, const std::string&
   if (launcher == "none" || (launcher == "auto" && at_terminal)) return std::nullopt;
   std::vector<Said> rank;
   std::vector<Said> ranks;
-  std::optional<int> local;
+  std::optional<int> local, here;
   for (const Source& source : kSources) {
     if (!is_asked(source, launcher, environment)) continue;
     const auto number = said(environment, source.rank, source.launcher);
     if (!number) continue;
     rank.push_back(*number);
     if (const auto many = said(environment, source.ranks, source.launcher)) ranks.push_back(*many);
-    if (const auto here = said(environment, source.local, source.launcher); here && !local)
-      local = static_cast<int>(here->value);
+    for (auto& [into, variable] : {std::pair(&local, source.local), {&here, source.here}})
+      if (const auto more = said(environment, variable, source.launcher); more && !*into)
+        *into = static_cast<int>(more->value);
   }
   const auto mine = agreed(rank);
   if (!mine) return nobody(launcher);
@@ -168,7 +165,7 @@ std::optional<Rank> find_rank(const Environment& environment, const std::string&
   if (*all == 1)
     refuse(format("{}: one task is the scheduler, so start one more than there are workers",
                   ranks[0].text()));
-  return Rank{static_cast<int>(*mine), static_cast<int>(*all), local};
+  return Rank{static_cast<int>(*mine), static_cast<int>(*all), local, here};
 }
 
 Meeting find_meeting(const Environment& environment, const Rank& rank) {
@@ -178,15 +175,14 @@ Meeting find_meeting(const Environment& environment, const Rank& rank) {
     meeting.alone = meeting.hosts.size() == 1;
   } else if (const auto master = environment("MASTER_ADDR")) {
     meeting.hosts = {*master};
+    meeting.apart = is_apart(rank);
   } else {
-    const auto here = said(environment, "OMPI_COMM_WORLD_LOCAL_SIZE", "mpirun");
-    meeting.alone = here && here->value == rank.ranks;
+    meeting.alone = rank.here == rank.ranks;
     if (!meeting.alone)
       refuse(
           "nobody says on which host task 0 is; give --listen tcp://HOST:PORT, HOST being that "
           "one, or set MASTER_ADDR");
   }
-  meeting.apart = is_apart(environment, rank);
   meeting.port = port_of(environment);
   return meeting;
 }

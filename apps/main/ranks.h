@@ -9,6 +9,9 @@
 //   pmix         PMIX_RANK              KERF_RANKS
 //   index        JOB_COMPLETION_INDEX   KERF_RANKS
 //
+// How many there are on its host is torchrun's LOCAL_WORLD_SIZE and mpirun's
+// OMPI_COMM_WORLD_LOCAL_SIZE; others do not say.
+//
 //   env          any of these; two that disagree are an error
 //   auto         slurm or mpirun, where they started several tasks and no terminal is the input
 //   none         nobody's
@@ -30,7 +33,9 @@ using Environment = std::function<std::optional<std::string>(const std::string& 
 struct Rank {
   int rank = 0;
   int ranks = 1;
+  // By those that say the rank alone:
   std::optional<int> local = {};  // within its host
+  std::optional<int> here = {};   // how many there are
 };
 
 // The names above. Throws Error{kUsage} that lists them.
@@ -45,7 +50,7 @@ struct Meeting {
   // The first is task 0's. One alone: all tasks are on it, where `alone`.
   std::vector<std::string> hosts;
   bool alone = false;
-  bool apart = false;  // it is known that tasks are on several hosts
+  bool apart = false;  // it is known that tasks are on several, and MASTER_ADDR alone is one
   int port = 0;
 };
 // Hosts are the step's, or MASTER_ADDR. The port is MASTER_PORT (or the next, where torchrun

@@ -150,22 +150,29 @@ TEST(Ranks, TasksMeetWhereTheFirstIs) {
 
   const Variables here =
       with(kMpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}, {"PMIX_NAMESPACE", "12"}});
-  EXPECT_TRUE(find_meeting(of(here), rank).alone);
-  EXPECT_GE(find_meeting(of(here), rank).port, kFirstPort);
-  EXPECT_LT(find_meeting(of(here), rank).port, kFirstPort + kPorts);
+  const Rank by_mpirun = find_rank(of(here), "mpirun", false).value();
+  EXPECT_TRUE(find_meeting(of(here), by_mpirun).alone);
+  EXPECT_GE(find_meeting(of(here), by_mpirun).port, kFirstPort);
+  EXPECT_LT(find_meeting(of(here), by_mpirun).port, kFirstPort + kPorts);
 }
 
 TEST(Ranks, TasksAreKnownToBeOnSeveralHostsWhereSomebodySaysSo) {
-  const Variables meeting{{"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"}};
-  const auto apart = [&](const Variables& more, const Rank& rank) {
-    return find_meeting(of(with(meeting, more)), rank).apart;
+  const Variables torchrun{
+      {"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"}, {"RANK", "2"}, {"WORLD_SIZE", "4"}};
+  const auto apart = [&](const Variables& more, const std::string& launcher = "torchrun") {
+    const Environment all = of(with(torchrun, more));
+    return find_meeting(all, find_rank(all, launcher, false).value()).apart;
   };
-  EXPECT_FALSE(apart({}, {2, 4, {}}));
-  EXPECT_FALSE(apart({}, {2, 4, 2}));
-  EXPECT_TRUE(apart({}, {2, 4, 0})) << "the first of its host";
-  EXPECT_FALSE(apart({{"LOCAL_WORLD_SIZE", "4"}}, {0, 4, 0}));
-  EXPECT_TRUE(apart({{"LOCAL_WORLD_SIZE", "2"}}, {0, 4, 0}));
-  EXPECT_TRUE(apart({{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}, {0, 4, 0}));
+  EXPECT_FALSE(apart({}));
+  EXPECT_FALSE(apart({{"LOCAL_RANK", "2"}}));
+  EXPECT_TRUE(apart({{"LOCAL_RANK", "0"}})) << "the first of its host";
+  EXPECT_FALSE(apart({{"LOCAL_RANK", "2"}, {"LOCAL_WORLD_SIZE", "4"}}));
+  EXPECT_TRUE(apart({{"RANK", "0"}, {"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "2"}}));
+  // Who started the shell that torchrun was started in says nothing of torchrun's tasks.
+  const Variables mpirun = with(kMpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}});
+  EXPECT_FALSE(apart(mpirun));
+  EXPECT_TRUE(apart(mpirun, "mpirun"));
+  EXPECT_FALSE(apart({{"SLURM_STEP_NUM_NODES", "2"}, {"SLURM_STEP_ID", "0"}}));
 }
 
 TEST(Ranks, WhereNobodySaysWhereTheWayOutIsTold) {

@@ -203,6 +203,21 @@ TEST_F(CrewWatch, OfSeveralLossesTheFirstIsTold) {
   EXPECT_EQ(loss()->worker, 1);
 }
 
+// The first, with what it did; and of others what became of theirs.
+TEST_F(CrewWatch, OfSeveralLostDevicesEachIsTold) {
+  for (const auto& [ago, where] : {std::pair(1s, "cuda:0"), {3s, "cuda:1"}}) {
+    Member& member = add(5s, "step 4: 1F3");
+    member.failure = Error(ErrorCode::kDeviceLost, "a kernel went astray", where);
+    member.failed_at = now_ - ago;
+  }
+  ASSERT_TRUE(loss());
+  EXPECT_THAT(loss_error(members_, *loss(), now_).message(),
+              testing::MatchesRegex(
+                  "worker 1 was lost: its device failed: cuda:1: a kernel went astray; last heard "
+                  "of, it is doing step 4: 1F3 for .* s\n"
+                  "  worker 0 lost its device: cuda:0: a kernel went astray"));
+}
+
 TEST_F(CrewWatch, OfSeveralFailuresTheFirstIsTold) {
   EXPECT_EQ(first_failed(members_), nullptr);
   for (const auto ago : {1s, 3s, 2s}) {
