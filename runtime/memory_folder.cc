@@ -18,7 +18,9 @@
 #include <vector>
 
 #include "runtime/error.h"
+#include "runtime/event_fd.h"
 #include "runtime/memory_folder_lock.h"
+#include "runtime/process.h"
 #include "runtime/warden.h"
 
 namespace kerf::runtime {
@@ -31,6 +33,9 @@ constexpr const char* kMemory = "/dev/shm";
 constexpr std::string_view kPrefix = "kerf-kept-";
 constexpr size_t kNameDigits = 32;
 constexpr auto kRemoval = 10s;
+constexpr auto kStart = 60s;  // of a warden
+constexpr int kTries = 5;
+constexpr auto kMoment = 5ms;        // more than a warden's look at a folder takes
 constexpr long kTmpfs = 0x01021994;  // statfs(2)
 constexpr long kRamfs = 0x858458f6;
 
@@ -65,6 +70,15 @@ bool locks(const OpenFile& file, bool wait) {
   return ::flock(file.number(), wait ? LOCK_EX : LOCK_EX | LOCK_NB) == 0;
 }
 
+// Though a warden may look at it just now.
+bool locks_soon(const OpenFile& folder) {
+  for (int tries = 1; !locks(folder, false); ++tries) {
+    if (tries == kTries) return false;
+    std::this_thread::sleep_for(kMoment);
+  }
+  return true;
+}
+
 bool is_own(const fs::path& folder) {
   struct stat facts {};
   return ::lstat(folder.c_str(), &facts) == 0 && facts.st_uid == ::geteuid();
@@ -91,6 +105,43 @@ void remove_abandoned() {
   for (const fs::path& folder : found) remove_if_abandoned(folder);
 }
 
+struct HeldFolder {
+  fs::path path;
+  OpenFile lock;
+};
+
+// A new one. Another run that begins now may have taken it for abandoned before it was held.
+HeldFolder make_folder() {
+  for (int tries = 1;; ++tries) {
+    const fs::path path = fs::path(kMemory) / random_name();
+    if (::mkdir(path.c_str(), S_IRWXU) != 0) refuse_by_system(path, "made");
+    try {
+      return {path, hold_memory_folder(path)};
+    } catch (const Error&) {
+      ::rmdir(path.c_str());
+      if (tries == kTries) throw;
+    }
+  }
+}
+
+// The process that this starts has another do the work, and is over once that is there.
+void start_warden(const fs::path& folder, std::chrono::seconds outlives, const OpenFile& heard) {
+  const OpenFile nowhere(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  Process start =
+      Process::spawn_beside(warden_command(folder, outlives), nowhere.number(), heard.number());
+  if (!start.wait(after(kStart)) || start.exit_code().value_or(0) != 0)
+    refuse_folder(folder, "its warden does not start");
+}
+
+// Of the warden that has its other end, and says nothing.
+void await_end(const OpenFile& life) {
+  const Deadline deadline = after(kRemoval);
+  char nothing = 0;
+  while (Clock::now() < deadline && ::recv(life.number(), &nothing, 1, MSG_DONTWAIT) < 0 &&
+         (errno == EAGAIN || errno == EINTR))
+    poll_readable({life.number()}, deadline);
+}
+
 }  // namespace
 
 bool names_memory_folder(const fs::path& path) {
@@ -107,7 +158,7 @@ OpenFile hold_memory_folder(const fs::path& path) {
   if (::fstat(folder.number(), &facts) != 0) refuse_by_system(path, "looked at");
   if (facts.st_uid != ::geteuid()) refuse_folder(path, "it is another user's");
   if ((facts.st_mode & 0077U) != 0) refuse_folder(path, "other users may look into it");
-  if (!locks(folder, false)) refuse_folder(path, "another run has it now");
+  if (!locks_soon(folder)) refuse_folder(path, "another run has it now");
   // Removed between the two.
   if (::fstat(folder.number(), &facts) != 0 || facts.st_nlink == 0)
     refuse_folder(path, "it is gone");
@@ -145,33 +196,32 @@ bool lies_in_memory_folder(const fs::path& path) {
 MemoryFolder MemoryFolder::make(std::chrono::seconds outlives) {
   expect_memory();
   remove_abandoned();
-  const fs::path path = fs::path(kMemory) / random_name();
-  if (::mkdir(path.c_str(), S_IRWXU) != 0) refuse_by_system(path, "made");
-  MemoryFolder folder(path, hold_memory_folder(path));
-  int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-    refuse_by_system(path, "given a warden");
-  const OpenFile heard(ends[0]);
-  folder.life_ = OpenFile(ends[1]);
-  const OpenFile nowhere(::open("/dev/null", O_WRONLY | O_CLOEXEC));
-  folder.warden_ =
-      Process::spawn_beside(warden_command(path, outlives), nowhere.number(), heard.number());
+  HeldFolder made = make_folder();
+  MemoryFolder folder(std::move(made.path), std::move(made.lock));
+  try {
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+      refuse_by_system(folder.path(), "given a warden");
+    const OpenFile heard(ends[0]);
+    folder.life_ = OpenFile(ends[1]);
+    start_warden(folder.path(), outlives, heard);
+  } catch (const Error&) {
+    folder.remove();
+    throw;
+  }
   return folder;
 }
 
 MemoryFolder MemoryFolder::claim(const fs::path& path) { return {path, hold_memory_folder(path)}; }
 
-MemoryFolder::~MemoryFolder() {
-  if (warden_) warden_->release();
-}
-
 void MemoryFolder::remove() {
   if (path_.empty()) return;
-  if (life_.number() >= 0)  // one that was killed does not hear it
+  if (life_.number() >= 0) {  // one that was killed does not hear it, and has ended
     static_cast<void>(
         ::send(life_.number(), kEndsInOrder.data(), kEndsInOrder.size(), MSG_NOSIGNAL));
+    await_end(life_);
+  }
   life_.close();
-  if (warden_) static_cast<void>(warden_->wait(after(kRemoval)));
   remove_memory_folder(std::exchange(path_, {}));
 }
 

@@ -8,12 +8,10 @@
 
 #include <chrono>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <utility>
 
 #include "runtime/open_file.h"
-#include "runtime/process.h"
 
 namespace kerf::runtime {
 
@@ -29,7 +27,7 @@ class MemoryFolder {
   // Without remove(), its warden waits for whoever claims it.
   MemoryFolder(MemoryFolder&&) = default;
   MemoryFolder& operator=(MemoryFolder&&) = default;
-  ~MemoryFolder();
+  ~MemoryFolder() = default;
 
   const std::filesystem::path& path() const { return path_; }
   // With all that is in it. A warden that it was made with has ended by then.
@@ -42,7 +40,6 @@ class MemoryFolder {
   std::filesystem::path path_;
   OpenFile lock_;      // the folder itself
   OpenFile life_{-1};  // that its warden reads the other end of
-  std::optional<Process> warden_;
 };
 
 // Whether a file of that path is in such a folder, by its name alone.

@@ -34,8 +34,8 @@ class OwnReadable final : public ReadableFile {
 
 class OwnAtomic final : public WritableFile {
  public:
-  explicit OwnAtomic(const std::filesystem::path& path) : file_(path) {
-    if (lies_in_memory_folder(path)) room_.emplace();
+  OwnAtomic(const std::filesystem::path& path, std::optional<int64_t> leaves) : file_(path) {
+    if (lies_in_memory_folder(path)) room_.emplace(leaves ? *leaves : memory_to_leave());
   }
   void write(std::string_view bytes) override {
     if (room_) room_->expect(bytes.size());
@@ -97,7 +97,7 @@ std::unique_ptr<ReadableFile> LocalStore::find(const std::filesystem::path& path
 }
 
 std::unique_ptr<WritableFile> LocalStore::create(const std::filesystem::path& path) {
-  return std::make_unique<OwnAtomic>(path);
+  return std::make_unique<OwnAtomic>(path, leaves_);
 }
 
 std::unique_ptr<WritableFile> LocalStore::extend(const std::filesystem::path& path, uint64_t kept) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -57,13 +58,19 @@ class Store {
                                                uint64_t kept) = 0;
 };
 
-// Holds nothing: any is as good as another.
+// Holds no file: any is as good as another.
 class LocalStore final : public Store {
  public:
+  // `leaves`: bytes of the host's memory that files in memory (memory_folder.h) do not take; none:
+  // memory_to_leave().
+  explicit LocalStore(std::optional<int64_t> leaves = {}) : leaves_(leaves) {}
   std::unique_ptr<ReadableFile> open(const std::filesystem::path& path) override;
   std::unique_ptr<ReadableFile> find(const std::filesystem::path& path) override;
   std::unique_ptr<WritableFile> create(const std::filesystem::path& path) override;
   std::unique_ptr<WritableFile> extend(const std::filesystem::path& path, uint64_t kept) override;
+
+ private:
+  const std::optional<int64_t> leaves_;
 };
 
 }  // namespace kerf::runtime

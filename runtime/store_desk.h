@@ -21,7 +21,7 @@ class StoreDesk {
  public:
   // `rules` outlive this. `leaves`: bytes of the host's memory that files kept in it do not take.
   StoreDesk(int worker, const StoreRules& rules, int64_t leaves = memory_to_leave())
-      : worker_(worker), rules_(rules), leaves_(leaves) {}
+      : worker_(worker), rules_(rules), leaves_(leaves), store_(leaves) {}
 
   // What the system refuses is an answer, and once it refused a file to be written, so is all that
   // follows of that file. Throws Error{kProtocol} for what no worker of ours asks.

@@ -1,6 +1,8 @@
 #include "runtime/warden.h"
 
+#include <fcntl.h>
 #include <poll.h>
+#include <sys/file.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -9,8 +11,6 @@
 #include <charconv>
 #include <csignal>
 
-#include "runtime/error.h"
-#include "runtime/memory_folder.h"
 #include "runtime/memory_folder_lock.h"
 #include "runtime/process.h"
 #include "runtime/time.h"
@@ -62,34 +62,30 @@ class Warden {
     }
   }
 
-  // Until there is nothing in it, or its time is over and nobody holds it.
+  // Until there is nothing in it, or nobody has held it for its time.
   void wait_for_a_claim() {
     Deadline deadline = after(outlives_);
     while (holds_something(folder_)) {
-      if (asked_ || Clock::now() >= deadline) {
-        if (is_free()) return;
+      const bool is_over = asked_ || Clock::now() >= deadline;
+      if (!is_free())
         deadline = after(outlives_);
-      }
+      else if (is_over)
+        return;
+      else
+        ::flock(open_.number(), LOCK_UN);
       if (is_readable(asked_ ? -1 : signals_.number(), static_cast<int>(kWardenLooksEvery.count())))
         asked_ = true;
     }
   }
 
   // Held from then on: who comes now is told that it is in use, and a moment later that it is gone.
-  bool is_free() {
-    try {
-      lock_ = hold_memory_folder(folder_);
-    } catch (const Error&) {
-      return false;
-    }
-    return true;
-  }
+  bool is_free() const { return ::flock(open_.number(), LOCK_EX | LOCK_NB) == 0; }
 
   const std::filesystem::path folder_;
   const std::chrono::seconds outlives_;
   const OpenFile mark_ = hold_warden_mark(folder_, true);
+  const OpenFile open_{::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
   const OpenFile signals_ = open_signals();
-  OpenFile lock_{-1};
   bool asked_ = false;  // to end
 };
 
@@ -109,6 +105,8 @@ std::optional<int> watch_if_warden(int argc, char** argv) {
   const auto [next, fault] = std::from_chars(told.data(), told.data() + told.size(), seconds);
   if (fault != std::errc() || next != told.data() + told.size() || !names_memory_folder(folder))
     return std::nullopt;
+  // It is no child of the run's: nobody who takes the run's place need know of it when it ends.
+  if (const pid_t warden = ::fork(); warden != 0) return warden < 0 ? 1 : 0;
   std::filesystem::current_path("/");
   set_process_title(argc, argv, program_name() + " warden");
   Warden(folder, std::chrono::seconds(seconds)).watch();

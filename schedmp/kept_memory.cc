@@ -99,6 +99,16 @@ std::shared_ptr<LeftMemory> left_memory(const std::filesystem::path& checkpoints
   }
 }
 
+void forget_gone_memory(const std::filesystem::path& checkpoints) {
+  std::error_code unknown;
+  try {
+    const auto journal = find_memory_journal(checkpoints);
+    if (journal && std::filesystem::exists(journal->folder, unknown)) return;
+  } catch (const Error&) {  // nobody can go on by it
+  }
+  remove_memory_journal(checkpoints);
+}
+
 bool has_left_memory(const std::filesystem::path& checkpoints) {
   try {
     const auto journal = find_memory_journal(checkpoints);

@@ -80,6 +80,9 @@ class LeftMemory {
 // was.
 std::shared_ptr<LeftMemory> left_memory(const std::filesystem::path& checkpoints,
                                         const KeptMemory::Tell& tell);
+// Removes the journal in that folder of checkpoints, of the caller's run alone, where what it names
+// is not there any more.
+void forget_gone_memory(const std::filesystem::path& checkpoints);
 // Whether there is a checkpoint in such, whoever has it.
 bool has_left_memory(const std::filesystem::path& checkpoints);
 

@@ -1,6 +1,7 @@
 #include "schedmp/snapshots.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <system_error>
 #include <utility>
@@ -160,6 +161,7 @@ runtime::Clock::time_point Snapshots::in_memory_until() const { return options_.
 void Snapshots::let_go_of_left() {
   if (options_.left) options_.left->remove();
   options_.left.reset();
+  if (!std::exchange(forgot_, true)) forget_gone_memory(options_.folder);
 }
 
 Checkpoint Snapshots::manifest_of(int64_t next_round) const {
@@ -257,16 +259,17 @@ void Snapshots::expect_this_run(const Checkpoint& manifest, const std::string& w
   refuse_unless(
       program_.goes_on_anywhere() || manifest.workers == static_cast<int64_t>(workers),
       kerf::format("it is of {} workers, and this run has {}", manifest.workers, workers));
-  for (const auto& [name, value] : options_.run) {
-    const auto other = manifest.run.find(name);
-    refuse_unless(other != manifest.run.end(),
-                  kerf::format("its run had no {}, and this one has {}", name, value));
-    refuse_unless(other->second == value, kerf::format("its run had {} {}, and this one has {}",
-                                                       name, other->second, value));
-  }
   for (const auto& [name, value] : manifest.run)
     refuse_unless(options_.run.contains(name),
                   kerf::format("its run had {} {}, and this one has none", name, value));
+  for (const auto& [name, value] : options_.run)
+    refuse_unless(manifest.run.contains(name),
+                  kerf::format("its run had no {}, and this one has {}", name, value));
+  for (const auto& [name, value] : options_.run) {
+    const std::string& other = manifest.run.at(name);
+    refuse_unless(other == value,
+                  kerf::format("its run had {} {}, and this one has {}", name, other, value));
+  }
   refuse_unless(!manifest.job || *manifest.job == job_,
                 "its workers were told something else: other data, or other flags");
 }
@@ -284,7 +287,10 @@ int64_t Snapshots::resume() {
   if (options_.left)
     tell(kerf::format("goes on from {}, {} {}", in_memory ? "memory" : "the disk",
                       program_.goes_on_anywhere() ? "step" : "round", manifest.number));
-  if (in_memory) return manifest.round;
+  if (in_memory) {  // which is gone soon, and with it what that run was worth
+    if (std::isfinite(options_.worth_seconds)) options_.worth_seconds = 0;
+    return manifest.round;
+  }
   newest_ = path;
   last_number_ = manifest.number;
   return manifest.round;

@@ -32,7 +32,8 @@ struct SnapshotOptions {
   std::shared_ptr<const FolderLock> lock = {};
   int64_t every = 0;         // rounds, or steps of training (progress()); 0: not by those
   double every_seconds = 0;  // 0: not by seconds
-  // A run that is interrupted before that leaves none.
+  // A run that is interrupted before that leaves none, but one that went on from memory, which is
+  // gone soon; infinity: nor does that one.
   double worth_seconds = 0;
   int64_t keep = 1;  // as many are there, once they were taken
   // Some are taken in memory as well; null: none are. Ended by who made it.
@@ -116,6 +117,7 @@ class Snapshots {
   SnapshotCounts counts_;
   int64_t last_number_ = 0;       // due at last
   int64_t last_in_memory_ = 0;    // likewise
+  bool forgot_ = false;           // what of a run before is gone from memory
   std::filesystem::path newest_;  // that was taken or resumed, on disk
   const runtime::Clock::time_point begin_ = runtime::Clock::now();
   runtime::Clock::time_point last_ = runtime::Clock::now();

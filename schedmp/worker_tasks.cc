@@ -124,6 +124,7 @@ void WorkerTasks::end_commit() {
     return empty(commit.parts);
   }
   stood_ = commit.round;
+  filled_.at(static_cast<size_t>(files_)) = commit.parts;
   later_ = 1;
   restore_.clear();
   kept_bytes_.clear();
@@ -150,6 +151,7 @@ void WorkerTasks::commit_in_vain() {
 void WorkerTasks::stand(int64_t round, std::vector<std::string> restore,
                         runtime::Clock::time_point until) {
   for (TaskLog& log : logs_) log.forget();
+  for (std::vector<PlacedPart>& parts : filled_) empty(std::exchange(parts, {}));
   stood_ = round;
   restore_ = std::move(restore);
   next_at_ = std::max(next_at_, until + options_.commit_every);

@@ -14,6 +14,7 @@
 // Belongs to the loop's thread.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -63,8 +64,8 @@ class WorkerTasks {
   void collect(std::vector<Done>& done);
   bool owed() const;  // whether any worker owes a result
 
-  // Each worker has done all that it was told, and would go on from there by this request. Another
-  // such is to come at `until`: so long they need not commit.
+  // Each worker has done all that it was told, and would go on from there by this request: what
+  // they committed is given back. Another such is to come at `until`: so long they need not commit.
   void stand(int64_t round, std::vector<std::string> restore,
              runtime::Clock::time_point until = {});
   // Behind a loss, which is thrown again where it cannot be helped: workers are back where they
@@ -101,13 +102,14 @@ class WorkerTasks {
   runtime::Crew& crew_;
   const RestartOptions options_;
   bool commits_ = false;
-  std::vector<TaskLog> logs_;           // by worker
-  std::optional<Commit> commit_;        // under way
-  int files_ = 0;                       // those that the next one is written to
-  runtime::Clock::time_point next_at_;  // when it is time for that
-  int64_t stood_ = 0;                   // the round before which they begin again
-  std::vector<std::string> restore_;    // by which; none: as they start
-  int64_t later_ = 1;                   // times as long to the next commit, behind some in vain
+  std::vector<TaskLog> logs_;                      // by worker
+  std::optional<Commit> commit_;                   // under way
+  int files_ = 0;                                  // those that the next one is written to
+  std::array<std::vector<PlacedPart>, 2> filled_;  // of those that the last two were
+  runtime::Clock::time_point next_at_;             // when it is time for that
+  int64_t stood_ = 0;                              // the round before which they begin again
+  std::vector<std::string> restore_;               // by which; none: as they start
+  int64_t later_ = 1;  // times as long to the next commit, behind some in vain
   bool repeats_ = false;
   int64_t restarts_ = 0;
   int64_t repeated_ = 0;

@@ -191,6 +191,7 @@ void ProgramRun::answer(const History& history, const std::string& title, const 
       });
   if (memory_) memory_->end();
   if (left_) left_->remove();
+  if (!snapshot_.empty()) schedmp::forget_gone_memory(snapshot_);
 }
 
 }  // namespace kerf::apps

@@ -135,6 +135,20 @@ class R6(KeptTest):
             self.assertIn("the worker lost its scheduler; starts another", errors)
         self.assert_nothing_is_left()
 
+    def test_behind_a_worker_that_is_killed(self):
+        """All begin again from the last that was taken: workers commit nothing meanwhile."""
+        process = self.start(*self.command)
+        self.await_memory(process)
+        os.kill(workers_of(process.pid)[1], signal.SIGKILL)
+        _, stderr = self.finish(process)
+        self.assertEqual(stderr.count("all workers begin again"), 1, stderr)
+        self.assertGreater(int(re.search(r"begin again before round (\d+)", stderr)[1]), 0, "from the first step")
+        self.assertEqual(*((folder / "weights.safetensors").read_bytes() for folder in (self.whole, self.out)))
+        whole, record = (json.loads((folder / "run.json").read_text()) for folder in (self.whole, self.out))
+        self.assertEqual(record["losses"], whole["losses"])
+        self.assertEqual(record["restarts"], 1)
+        self.assert_nothing_is_left()
+
     def test_twice_and_by_another_plan(self):
         """Who goes on keeps what was left until there is something newer; layer cuts have the same bits whatever the number of workers."""
         first = self.killed(*self.command)
@@ -192,8 +206,11 @@ class R6(KeptTest):
         address = free_address()
         process = self.start(*self.command, "--listen", address, "--shrink", "--json")
         workers = [self.start("worker", "--connect", address, *(() if index else ("--no-restart",))) for index in range(3)]
-        self.await_memory(process)
+        first = self.await_memory(process)
         workers[0].kill()
+        self.assertTrue(wait_until(lambda: self.memory_of(self.out / "checkpoints") not in (None, first) and not first.exists(), 60))
+        children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        self.assertEqual(children, [], "the warden of the first is left")
         stdout, stderr = self.finish(process)
         self.assertEqual(len(json.loads(stdout)["workers"]), 2)
         self.assertIn("goes on with 2 workers, from the newest checkpoint", stderr)
@@ -229,6 +246,23 @@ class Ends(KeptTest):
                     self.assertEqual(self.wardens(), [])
                     self.assertEqual(bool(list(self.out.glob("checkpoints/*"))), bool(saves))
                     shutil.rmtree(self.out)
+
+    def test_on_disk_when_who_went_on_from_it_is_asked_to_end(self):
+        """Though no run that is as young leaves any."""
+        memory = self.killed(*self.command(60))
+        self.assertEqual(list(self.out.glob("checkpoints/checkpoint-*")), [])
+        process = self.start(*self.command(60, "--resume", self.out))
+        for said in ("goes on from memory", "/100000"):  # and an epoch is over
+            while said not in (line := process.stderr.readline()):
+                self.assertTrue(line, "it ended before")
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=10 * SLOW)
+        self.assertEqual(process.returncode, 130, stderr)
+        self.assertIn("--resume", stderr)
+        self.assertTrue(list(self.out.glob("checkpoints/checkpoint-*/manifest.json")))
+        self.assertFalse(memory.exists())
+        self.assertFalse((self.out / "checkpoints" / "memory.json").exists())
+        self.assert_nothing_is_left()
 
     def test_when_its_warden_is_asked_to(self):
         process = self.start(*self.command(60, "--save-every", 0))

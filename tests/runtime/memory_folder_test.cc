@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -144,6 +145,27 @@ TEST(MemoryFolder, OutlivesWhoClaimedItAndDied) {
   EXPECT_TRUE(within(5s, [&] { return is_gone(path); }));
 }
 
+// As long as behind the first.
+TEST(MemoryFolder, IsThereForWhoComesBehindThat) {
+  const fs::path path = left_by_a_killed_process(2s, put_something);
+  {
+    const MemoryFolder claimed = MemoryFolder::claim(path);
+    std::this_thread::sleep_for(1700ms);
+  }
+  std::this_thread::sleep_for(1s);
+  EXPECT_FALSE(is_gone(path));
+  EXPECT_TRUE(within(5s, [&] { return is_gone(path); }));
+}
+
+// So one that begins again, whose children are nobody's, leaves no dead ones.
+TEST(MemoryFolder, ItsWardenIsNoChildOfItsProcess) {
+  MemoryFolder folder = MemoryFolder::make(60s);
+  ASSERT_TRUE(within(10s, [&] { return warden_of(folder.path()) != 0; }));
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
+  EXPECT_EQ(errno, ECHILD);
+  folder.remove();
+}
+
 TEST(MemoryFolder, InWhichThereIsNothingGoesAtOnce) {
   const fs::path path = left_by_a_killed_process(60s, [](const fs::path&) {});
   EXPECT_TRUE(within(5s, [&] { return is_gone(path) && warden_of(path) == 0; }));
@@ -216,11 +238,25 @@ TEST(MemoryFolder, WhatIsNoneIsRefused) {
 
 // A file in one leaves a sixteenth of the memory to others.
 TEST(MemoryFolder, WithoutRoomNothingIsWritten) {
-  EXPECT_FALSE(tests::error_of([] { RoomInMemory().expect(1); }));
-  RoomInMemory none(host_memory().all);
-  const auto error = tests::error_of([&] { none.expect(1); });
+  MemoryFolder folder = MemoryFolder::make(60s);
+  const tests::TemporaryFolder disk;
+  const auto write = [](LocalStore store, const fs::path& path) {
+    return tests::error_of([&] {
+      const auto file = store.create(path);
+      file->write("what is held");
+      file->commit();
+    });
+  };
+  const LocalStore full(host_memory().all);
+  const auto error = write(full, folder.path() / "file");
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(error->what(), HasSubstr("has no room for what its workers keep"));
+  EXPECT_FALSE(holds_something(folder.path()));
+  EXPECT_FALSE(write(full, disk / "file"));
+  EXPECT_FALSE(write(LocalStore(), folder.path() / "file"));
+  EXPECT_EQ(read_file(folder.path() / "file"), "what is held");
+  folder.remove();
 }
 
 }  // namespace

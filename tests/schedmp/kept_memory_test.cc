@@ -91,6 +91,22 @@ TEST_F(KeptMemoryTest, TheJournalOfTheNextStays) {
   second.end();
 }
 
+TEST_F(KeptMemoryTest, AJournalOfWhatIsThereIsNotForgotten) {
+  auto memory = std::make_unique<KeptMemory>(60s, folder_.path(), tell_);
+  memory->begin();
+  memory->end_with(checkpoint(*memory, 7));
+  forget_gone_memory(folder_.path());
+  EXPECT_TRUE(has_left_memory(folder_.path()));
+  fs::remove_all(memory->folder());
+  forget_gone_memory(folder_.path());
+  EXPECT_FALSE(fs::exists(folder_ / "memory.json"));
+  runtime::write_file_atomic(folder_ / "memory.json", "none");
+  forget_gone_memory(folder_.path());
+  EXPECT_FALSE(fs::exists(folder_ / "memory.json"));
+  forget_gone_memory(folder_.path());  // there is none
+  memory->end();
+}
+
 TEST_F(KeptMemoryTest, ComesMuchLaterBehindOneInVain) {
   KeptMemory memory = kept();
   memory.begin();

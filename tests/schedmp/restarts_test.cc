@@ -198,6 +198,32 @@ TEST(Restarts, AWorkerThatDiesWhileAllGoOnFromASnapshotIsToldOfWithTheRoundOfTha
   EXPECT_EQ(begun_before, std::vector<int64_t>{50});
 }
 
+// Nobody goes on from it any more.
+TEST(Restarts, WhatWasCommittedIsGivenBackBehindASnapshot) {
+  const RingOptions options{.workers = 2};
+  const tests::TemporaryFolder folder;
+  const auto crew = crew_of(options.workers, TransportKind::kShm);
+  const auto committed = [&] {
+    uintmax_t bytes = 0;
+    for (int worker = 0; worker < options.workers; ++worker)
+      for (const int which : {0, 1})
+        bytes += std::filesystem::file_size(crew->kept_file(worker, which));
+    return bytes;
+  };
+  uintmax_t before = 0, behind = 1;
+  Ring program(options, [&](int64_t round) {
+    std::this_thread::sleep_for(2ms);
+    if (round == 39) before = committed();
+    if (round == 40) behind = committed();
+  });
+  LoopOptions how = restarting();
+  how.snapshots = {.folder = folder.path(), .every = 40};
+  run(program, *crew, how);
+  crew->stop();
+  EXPECT_GT(before, 0u);
+  EXPECT_EQ(behind, 0u);
+}
+
 TEST(Restarts, WhereKeepingKillsItIsTriedLessAndLess) {
   const RingOptions options{.workers = 2};
   const auto crew = crew_of(options.workers, TransportKind::kShm);

@@ -9,6 +9,7 @@
 
 #include "runtime/error.h"
 #include "runtime/file.h"
+#include "schedmp/memory_journal.h"
 #include "schedmp/scheduler.h"
 #include "tests/support/errors.h"
 #include "tests/support/inproc_crew.h"
@@ -333,6 +334,16 @@ TEST_F(SnapshotsTest, WhatIsThereIsNotLost) {
   Walk again(2, 2);
   run(again, options);
   EXPECT_THAT(files(), ElementsAre("checkpoint-28", "round-trip"));
+}
+
+// A journal of what a run before kept in memory, which nobody came for in time.
+TEST_F(SnapshotsTest, WhatSaysWhereAGoneMemoryWasGoesWithTheFirst) {
+  const std::filesystem::path folder = folder_ / "kept";
+  std::filesystem::create_directories(folder);
+  keep_memory_journal(folder, {"/dev/shm/kerf-kept-00000000000000000000000000000000", this_boot()});
+  Walk walk(2, 2);
+  run(walk, kept());
+  EXPECT_THAT(files(), ElementsAre("checkpoint-28"));
 }
 
 TEST_F(SnapshotsTest, OneRunAtATimeWritesIntoAFolder) {
