@@ -9,7 +9,6 @@
 #include "apps/kerf/run_training.h"
 #include "apps/main/answer.h"
 #include "apps/report/asked_record.h"
-#include "apps/report/encrypted_text.h"
 #include "apps/report/json_fields.h"
 
 namespace kerf::apps {
@@ -53,8 +52,8 @@ int EvalCommand::run() {
 
   const RunRecord record = record_of(planned, outcome);
   const RunRecord::Evaluation& found = record.evaluations.back();
-  answer(
-      json,
+  answer_of_run(
+      json, record.data_encrypted,
       [&] {
         Json told{{"model", record.plan.model},
                   {"data", record.data},
@@ -63,14 +62,11 @@ int EvalCommand::run() {
                   {"accuracy", to_json(found.accuracy())},
                   {"top5", to_json(found.top5())},
                   {"loss", to_json(found.loss)},
-                  {"perplexity", to_json(found.perplexity())},
-                  {"data_encrypted", record.data_encrypted}};
+                  {"perplexity", to_json(found.perplexity())}};
         add_asked(planned.plan, told);
         return told;
       },
-      [&](bool colour) {
-        return accuracy_text(record, colour) + encrypted_text(record.data_encrypted);
-      });
+      [&](bool colour) { return accuracy_text(record, colour); });
   check_traffic(record);
   return 0;
 }

@@ -14,7 +14,6 @@
 #include "apps/main/answer.h"
 #include "apps/main/flag_values.h"
 #include "apps/report/asked_record.h"
-#include "apps/report/encrypted_text.h"
 
 namespace kerf::apps {
 
@@ -200,8 +199,8 @@ int InferCommand::run() {
     files.push_back((fs::path(output) / file_name(result.name)).string());
   for (const auto& constant : planned.constants)
     files.push_back((fs::path(output) / file_name(constant.first)).string());
-  answer(
-      json,
+  answer_of_run(
+      json, outcome.data_encrypted,
       [&] {
         Json told{{"model", planned.model.name()},
                   {"rows", rows},
@@ -210,7 +209,6 @@ int InferCommand::run() {
                   {"workers", planned.plan.workers_bound()},
                   {"latency_seconds", latency},
                   {"rows_per_second", throughput},
-                  {"data_encrypted", outcome.data_encrypted},
                   {"outputs", files}};
         add_asked(planned.plan, told);
         return told;
@@ -218,10 +216,9 @@ int InferCommand::run() {
       [&](bool) {
         return format(
             "{} answered in batches of {} over {}: {} each (median), {:.1f} rows a "
-            "second\n{}\n{}",
+            "second\n{}\n",
             plural(rows, "row"), planned.plan.batch, plural(planned.plan.workers_bound(), "worker"),
-            human_seconds(latency), throughput, fmt::join(files, "\n"),
-            encrypted_text(outcome.data_encrypted));
+            human_seconds(latency), throughput, fmt::join(files, "\n"));
       });
   return 0;
 }

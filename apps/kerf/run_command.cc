@@ -66,14 +66,13 @@ int LeastSquaresCommand::run() const {
   const schedmp::LoopReport loop =
       drive(program, crew_flags, {.workers = workers, .programs = program_factories()}, progress)
           .loop;
-  answer(
-      json,
+  answer_of_run(
+      json, crew_flags.encrypt_data,
       [&] {
         return Json{{"rounds", loop.rounds},
                     {"tasks", loop.tasks},
                     {"seconds", loop.seconds},
                     {"converged", program.converged()},
-                    {"data_encrypted", crew_flags.encrypt_data},
                     {"objectives", program.objectives()},
                     {"solution", program.solution()}};
       },

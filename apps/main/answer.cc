@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "apps/report/encrypted_text.h"
 #include "apps/report/terminal.h"
 #include "runtime/format.h"
 #include "runtime/process.h"
@@ -20,6 +21,18 @@ void answer(bool json, const std::function<Json()>& for_programs,
   const std::string text =
       json ? json_text(for_programs(), 2) + "\n" : shown(for_people(colour), colour);
   std::fputs(text.c_str(), stdout);
+}
+
+void answer_of_run(bool json, bool data_encrypted, const std::function<Json()>& for_programs,
+                   const std::function<std::string(bool colour)>& for_people) {
+  answer(
+      json,
+      [&] {
+        Json all = for_programs();
+        all["data_encrypted"] = data_encrypted;
+        return all;
+      },
+      [&](bool colour) { return for_people(colour) + encrypted_text(data_encrypted); });
 }
 
 void tell_notes(const std::vector<std::string>& notes) {

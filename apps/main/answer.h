@@ -17,6 +17,10 @@ void add_json_flag(CLI::App& command, bool& json);
 void answer(bool json, const std::function<Json()>& for_programs,
             const std::function<std::string(bool colour)>& for_people);
 
+// The same of a run, with whether what its workers sent each other over tcp was encrypted.
+void answer_of_run(bool json, bool data_encrypted, const std::function<Json()>& for_programs,
+                   const std::function<std::string(bool colour)>& for_people);
+
 // "kerf: note: ..." a line, with the name of the executable.
 void tell_notes(const std::vector<std::string>& notes);
 // What is told of a text whose further lines would be too much.

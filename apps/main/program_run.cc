@@ -7,7 +7,6 @@
 
 #include "apps/main/answer.h"
 #include "apps/main/flag_values.h"
-#include "apps/report/encrypted_text.h"
 #include "apps/report/history_picture.h"
 #include "runtime/file.h"
 #include "runtime/trace.h"
@@ -176,19 +175,16 @@ void ProgramRun::answer(const History& history, const std::string& title, const 
                         const std::string& line) {
   if (!trace_.empty()) runtime::write_chrome_trace(trace_, traced_);
   if (!picture_.empty()) runtime::write_file_atomic(picture_, draw_history(history, title));
-  apps::answer(
-      json_,
+  answer_of_run(
+      json_, crew_flags_.encrypt_data,
       [&] {
         Json all = members;
-        all["data_encrypted"] = crew_flags_.encrypt_data;
         all["restarts"] = loop_.restarts;
         all["repeated_tasks"] = loop_.repeated_tasks;
         all["history"] = history.json();
         return all;
       },
-      [&](bool) {
-        return history.table() + "\n" + line + "\n" + encrypted_text(crew_flags_.encrypt_data);
-      });
+      [&](bool) { return history.table() + "\n" + line + "\n"; });
   if (memory_) memory_->end();
   if (left_) left_->remove();
   if (!snapshot_.empty()) schedmp::forget_gone_memory(snapshot_);

@@ -44,6 +44,20 @@ class Keys(KerfTest):
         self.assertEqual(sum(worker["dropped"] + worker["resent"] for worker in record["workers"]), 0)
         self.assertEqual(read_safetensors(self.folder / "kept" / "weights.safetensors"), read_safetensors(self.folder / "run" / "weights.safetensors"))
 
+    def test_programs_say_that_their_tensors_are_encrypted(self):
+        for more in ((), ("--json",)):
+            with self.subTest(more=more):
+                address = free_address()
+                scheduler = self.start("run", "least-squares", "--sweeps", 1, *more, "--listen", address, "--keys", self.keys, "--encrypt-data")
+                for _ in range(2):
+                    self.start("worker", "--connect", address, "--keys", self.keys)
+                stdout, stderr = scheduler.communicate(timeout=60 * SLOW)
+                self.assertEqual(scheduler.returncode, 0, stderr)
+                if more:
+                    self.assertIs(json.loads(stdout)["data_encrypted"], True)
+                else:
+                    self.assertTrue(stdout.endswith("encrypted  what workers sent each other over tcp\n"), stdout)
+
     def test_what_encrypts_tensors_is_told_by_keys(self):
         for command in (("train", *RUN, "--out", self.folder / "out"), ("run", "least-squares")):
             for listen in ((), ("--listen", "tcp://127.0.0.1:*")):
