@@ -43,8 +43,6 @@ class Process {
   std::optional<std::string> wait(Deadline deadline);
   // Ignored once it has ended.
   void kill(int signal);
-  // It goes on by itself, whatever becomes of this; nothing is known of it any more.
-  void release() { pid_ = -1; }
 
  private:
   Process(pid_t pid, int descriptor) : pid_(pid), descriptor_(descriptor) {}

@@ -35,6 +35,18 @@ def crc32c(data):
     return ~crc & 0xFFFFFFFF
 
 
+def some_place():
+    """Of a folder in memory that is not there."""
+    return pathlib.Path("/dev/shm") / ("kerf-kept-" + os.urandom(16).hex())
+
+
+def write_journal(checkpoints, folder, boot=None, changed=False):
+    boot = boot or pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    journal = {"kerf_memory": 1, "folder": str(folder), "boot": boot}
+    journal["sum_of_the_above"] = crc32c(json.dumps(journal, indent=2).encode()) ^ changed
+    (checkpoints / "memory.json").write_text(json.dumps(journal, indent=2) + "\n")
+
+
 def number_of(checkpoint):
     return int(checkpoint.name.split("-")[1])
 
@@ -292,13 +304,10 @@ class Journal(KeptTest):
         super().setUp()
         self.small = ("mlp", "--sizes", "784-12-10", "--data", "synthetic:64x784x10", "--batch", 16, "--no-test", "--workers", 2)
         self.train(*self.small, "--epochs", 2, "--save-every", 3, out="out")
-        self.boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        self.place = pathlib.Path("/dev/shm") / ("kerf-kept-" + os.urandom(16).hex())
+        self.place = some_place()
 
-    def resume(self, folder, boot=None, changed=False):
-        journal = {"kerf_memory": 1, "folder": str(folder), "boot": boot or self.boot}
-        journal["sum_of_the_above"] = crc32c(json.dumps(journal, indent=2).encode()) ^ changed
-        (self.out / "checkpoints" / "memory.json").write_text(json.dumps(journal, indent=2) + "\n")
+    def resume(self, folder, **more):
+        write_journal(self.out / "checkpoints", folder, **more)
         answer = run("train", *self.small, "--epochs", 3, "--resume", self.out, "--out", self.folder / "again", "--json")
         self.assertEqual(answer.returncode, 0, answer.stderr)
         self.assertEqual(json.loads(answer.stdout)["checkpoints"]["resumed_steps"], 6)
@@ -344,6 +353,18 @@ class Programs(KeptTest):
         files = [[file.read_bytes() for file in sorted((self.folder / out).iterdir())] for out in ("whole", "out")]
         self.assertEqual(*files)
         self.assert_nothing_is_left()
+
+    def test_forget_what_is_gone(self):
+        write_small_data(self.folder)
+        kept = self.folder / "kept"
+        program = (*factorisation(self.folder, 6), "--workers", 2, "--out", self.out, "--snapshot", kept, "--snapshot-rounds")
+        self.assertEqual(run(*program, 3).returncode, 0)
+        place = some_place()
+        write_journal(kept, place)
+        answer = run(*program, 1000, "--resume", kept)  # which takes none
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        self.assertIn(f"{place}: it is gone", answer.stderr)
+        self.assertFalse((kept / "memory.json").exists())
 
 
 if __name__ == "__main__":
