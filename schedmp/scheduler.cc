@@ -117,13 +117,13 @@ class Loop {
     return (asked_ || leaves_) && snapshots_.may_be_last(next_round_, depth_ == 1);
   }
 
-  // Who was only to leave stays where there is nothing to go on from.
+  // Who was only to leave stays where there is nothing to go on from, and hears of it by being
+  // asked again.
   void end_early() {
     if (snapshots_.has_news(next_round_)) snapshot();
     const std::string way_on = snapshots_.way_on();
     if (!asked_ && snapshots_.is_kept(next_round_)) throw Left(way_on);
     leaves_ = false;
-    asks_to_leave_ = nullptr;
     if (!asked_) return;
     throw Error(ErrorCode::kInterrupted,
                 way_on.empty() ? "interrupted" : kerf::format("interrupted; {}", way_on));
@@ -269,7 +269,7 @@ class Loop {
   const size_t depth_;
   const size_t batch_;
   const std::shared_ptr<runtime::Interrupt> interrupt_;
-  std::function<bool()> asks_to_leave_;
+  const std::function<bool()> asks_to_leave_;
   bool asked_ = false;   // to end
   bool leaves_ = false;  // for another process to go on
   bool done_ = false;

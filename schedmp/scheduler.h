@@ -35,7 +35,7 @@ struct LoopOptions {
   // Where snapshots are kept, one that is asked for is heeded: behind one more of them.
   std::shared_ptr<runtime::Interrupt> interrupt = {};
   // Looked at between rounds. Once it says so, the run ends where it may, behind a snapshot, as
-  // Left; where that cannot be written, it goes on, and is not asked again. May be empty.
+  // Left. It is asked again only where that cannot be written: the run goes on. May be empty.
   std::function<bool()> leaves = {};
 };
 

@@ -45,11 +45,42 @@ void refuse_infeasible(const Answer& answer) {
     throw Error(ErrorCode::kInfeasible, why->text());
 }
 
+// How a plan is searched for.
+struct Search {
+  bool quietly = false;
+  std::stop_token stop = {};
+
+  void end_if_stopped() const {
+    if (stop.stop_requested()) throw SearchStopped();
+  }
+};
+
+// Searches of all kinds ask it again and again.
+class InFlightUntil final : public partitioner::InFlight {
+ public:
+  InFlightUntil(std::unique_ptr<partitioner::InFlight> of, const Search& search)
+      : of_(std::move(of)), search_(search) {}
+  std::vector<partitioner::Flight> of(const partitioner::Pipeline& pipeline,
+                                      int micro_batches) const override {
+    search_.end_if_stopped();
+    return of_->of(pipeline, micro_batches);
+  }
+  bool splits() const override { return of_->splits(); }
+  bool trains() const override { return of_->trains(); }
+  bool updates_within() const override { return of_->updates_within(); }
+
+ private:
+  const std::unique_ptr<partitioner::InFlight> of_;
+  const Search& search_;
+};
+
 // The step of a plan under the schedule that the request names.
 std::unique_ptr<partitioner::Objective> step_of(const PlanFlags& flags,
-                                                const partitioner::PlanRequest& request) {
+                                                const partitioner::PlanRequest& request,
+                                                const Search& search) {
   return schedmp::simulated_step(
       [&](const partitioner::Model& model, const partitioner::Plan& plan) {
+        search.end_if_stopped();
         return schedmp::as_it_runs(
             find_schedule(flags, request.schedule, pipeline_of(model, plan), plan.micro_batches),
             plan.stage_of(model.loss()));
@@ -57,23 +88,24 @@ std::unique_ptr<partitioner::Objective> step_of(const PlanFlags& flags,
 }
 
 void make(const PlanFlags& flags, const partitioner::PlanRequest& request,
-          const partitioner::InFlight& in_flight, Planned& planned) {
+          const partitioner::InFlight& in_flight, const Search& search, Planned& planned) {
   planned.model = partitioner::model_for(planned.model, request);
   auto answer = request.steering.stages_per_worker > 1 && request.placement.empty()
                     ? partitioner::plan_shared_workers(planned.model, request, in_flight,
-                                                       *step_of(flags, request))
+                                                       *step_of(flags, request, search))
                     : partitioner::make_plan(planned.model, request, in_flight);
   refuse_infeasible(answer);
   planned.plan = std::get<partitioner::Plan>(std::move(answer));
 }
 
 void choose(const PlanFlags& flags, const partitioner::PlanRequest& request,
-            const partitioner::InFlight& in_flight, bool quietly, Planned& planned) {
-  const auto objective = step_of(flags, request);
+            const partitioner::InFlight& in_flight, const Search& search, Planned& planned) {
+  const auto objective = step_of(flags, request, search);
   std::optional<SignOfLife> life;
-  if (!quietly) life.emplace(life_on_stderr());
+  if (!search.quietly) life.emplace(life_on_stderr());
   auto answer = partitioner::choose_plan(planned.model, request, in_flight, *objective,
                                          [&](const std::string& what) {
+                                           search.end_if_stopped();
                                            if (life) life->tell("choosing a plan", what);
                                          });
   refuse_infeasible(answer);
@@ -123,9 +155,7 @@ bool wants_more_slots(const PlanFlags& flags, Planned& planned, partitioner::Pla
   return true;
 }
 
-}  // namespace
-
-Planned make_plan_of(const PlanFlags& flags, bool quietly) {
+Planned found_by(const PlanFlags& flags, const Search& search) {
   check_flags_together(flags.command);
   check_ranges(flags);
   MadeModel made = make_model_with_notes(flags.source());
@@ -133,24 +163,34 @@ Planned make_plan_of(const PlanFlags& flags, bool quietly) {
   planned.constants = std::move(made.constants);
   planned.folded = std::move(made.folded);
   partitioner::PlanRequest request = request_of_flags(flags, planned);
-  const auto in_flight = in_flight_of(flags, request.schedule);
+  const InFlightUntil in_flight(in_flight_of(flags, request.schedule), search);
   const auto start = std::chrono::steady_clock::now();
   const partitioner::Model model = planned.model;
   while (true) {
-    fit_batch(flags, planned.model, *in_flight, request);
+    fit_batch(flags, planned.model, in_flight, request);
     if (flags.cut == kAutoCut)
-      choose(flags, request, *in_flight, quietly, planned);
+      choose(flags, request, in_flight, search, planned);
     else
-      make(flags, request, *in_flight, planned);
-    replicate(flags, request, *in_flight, planned);
+      make(flags, request, in_flight, search, planned);
+    replicate(flags, request, in_flight, planned);
     if (!wants_more_slots(flags, planned, request)) break;
     planned.model = model;
   }
   planned.plan_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   forget_devices(planned.plan);
-  if (!quietly) tell_notes(made.notes);
+  if (!search.quietly) tell_notes(made.notes);
   return planned;
+}
+
+}  // namespace
+
+Planned make_plan_of(const PlanFlags& flags, bool quietly) {
+  return found_by(flags, {.quietly = quietly});
+}
+
+Planned make_plan_until(const std::stop_token& stop, const PlanFlags& flags) {
+  return found_by(flags, {.quietly = true, .stop = stop});
 }
 
 Planned planned_by(const PlanFlags& flags, const std::string& file) {

@@ -2,8 +2,10 @@
 // what is not a plan's to say.
 #pragma once
 
+#include <exception>
 #include <map>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -37,6 +39,11 @@ struct Planned {
 // Makes the plan that the flags ask for; what a person should know of how the model was read goes
 // to the standard error output, unless `quietly`. Throws Error{kUsage} or Error{kInfeasible}.
 Planned make_plan_of(const PlanFlags& flags, bool quietly = false);
+// The same, quietly, while something else goes on. Throws SearchStopped soon after it was asked to.
+struct SearchStopped : std::exception {
+  const char* what() const noexcept override { return "the search for a plan was stopped"; }
+};
+Planned make_plan_until(const std::stop_token& stop, const PlanFlags& flags);
 // Reads a plan, or that of a run's folder; throws Error{kUsage} where a flag contradicts it. What a
 // flag says of schedule, slots, transport, threads and optimizer goes before what the plan's
 // request says, and what the plan predicts follows.

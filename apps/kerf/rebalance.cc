@@ -7,26 +7,26 @@
 
 #include "apps/kerf/plan_schedule.h"
 #include "apps/main/answer.h"
+#include "apps/main/flag_values.h"
 #include "apps/profile_file.h"
-#include "apps/report/json_fields.h"
 #include "apps/report/operator_times.h"
 #include "apps/report/table.h"
 #include "apps/report/worker_speeds.h"
 #include "runtime/error.h"
-#include "runtime/file.h"
 #include "runtime/time.h"
 #include "schedmp/simulate.h"
+#include "schedmp/training/proof.h"
 
 namespace kerf::apps {
 
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr double kAnother = 1.25;      // times, that slowness is worth another look
-constexpr double kSpeeds = 1e6;        // that a file of devices may have, and their inverse
-constexpr size_t kWeightsTold = 3;     // by name
-constexpr size_t kMostText = 1 << 24;  // bytes
+constexpr double kAnother = RunRecord::Rebalance::kSlow;  // slowness that is worth another look
+constexpr double kSpeeds = 1e6;          // that a file of devices may have, and their inverse
+constexpr size_t kWeightsTold = 3;       // by name
+constexpr double kBetweenSearches = 20;  // times what the last took
+// In which workers that connected are back. For longer, people are waited for.
+constexpr double kComeBackSeconds = 5;
 
 double seconds_between(int64_t begin_ns, int64_t end_ns) {
   return static_cast<double>(end_ns - begin_ns) * 1e-9;
@@ -89,92 +89,58 @@ std::string moved_text(const std::vector<MovedWeight>& moved) {
   return format("{} of weights move: {}", bytes_text(bytes_of(moved)), fmt::join(names, ", "));
 }
 
+bool is_slow(const std::vector<double>& slowness) {
+  return slowness[slowest(slowness)] >= kAnother;
+}
+
 std::string slowness_text(const std::vector<double>& slowness) {
+  if (!is_slow(slowness)) return "operators take other times than was planned";
   const size_t worker = slowest(slowness);
-  if (slowness[worker] < kAnother) return "operators take other times than was planned";
-  return format("worker {} takes {:.2f} times as long as was planned, beside the fastest", worker,
-                slowness[worker]);
+  return format(
+      "worker {} takes {:.2f} times as long as was planned, beside the one of which that "
+      "is least",
+      worker, slowness[worker]);
 }
 
-Json devices_json(const partitioner::Capacities& capacities) {
-  Json devices = {{"kerf_devices", 1}};
-  devices.update(partitioner::capacities_json(capacities));
-  return devices;
-}
-
-std::string write(const fs::path& folder, const char* name, const Json& json) {
-  runtime::write_file_atomic(folder / name, json_text(json, 1) + "\n");
-  return (folder / name).string();
-}
-
-Json returning_json(const std::vector<runtime::Returning>& returning) {
-  Json all = Json::array();
-  for (const runtime::Returning& each : returning)
-    all.push_back(
-        {{"worker", each.worker}, {"host", each.origin.host}, {"process", each.origin.process}});
-  return all;
-}
-
-std::vector<runtime::Returning> read_returning(const Json& json, const std::string& where) {
-  std::vector<runtime::Returning> all;
-  for (const Json& each : json_array(json, "returning", where))
-    all.push_back(
-        {{json_string(each, "host", where), static_cast<int>(json_int(each, "process", where))},
-         static_cast<int>(json_int(each, "worker", where))});
-  return all;
+double step_seconds(const Planned& of, const schedmp::Schedule& schedule,
+                    const partitioner::Profile& profile,
+                    const partitioner::Capacities& capacities) {
+  partitioner::DeviceSpeed speed;
+  speed.profile = profile;
+  speed.capacities = capacities;
+  const auto step = schedmp::simulated_step([&](const auto&, const auto&) { return schedule; });
+  const auto seconds = step->step_seconds(of.model, of.plan, speed);
+  KERF_CHECK(seconds.has_value(), "a plan that runs has a step");
+  return *seconds;
 }
 
 }  // namespace
 
-Rebalanced read_rebalanced(const std::string& file) {
-  const Json json = parse_json(runtime::read_file(file, kMostText), file);
-  Rebalanced rebalanced{{}, read_returning(json, file), json_int(json, "left_ns", file)};
-  for (const Json& each : json_array(json, "rebalances", file))
-    from_json(each, file, rebalanced.all.emplace_back());
-  return rebalanced;
+Rebalance::Rebalance(Run run) : run_(std::move(run)), paces_(run_.planned.plan.workers_bound()) {
+  if (!run_.before.all.empty()) tried_ns_ = run_.before.left_ns;
 }
 
-std::vector<std::string> flags_to_go_on(const fs::path& folder, const Agreed& agreed,
-                                        const std::vector<runtime::Returning>& returning) {
-  std::error_code failed;
-  fs::create_directories(folder, failed);  // what fails shows below
-  return {"--profile",
-          write(folder, "profile.json", agreed.profile),
-          "--devices",
-          write(folder, "devices.json", agreed.devices),
-          "--rebalanced",
-          write(folder, "rebalanced.json",
-                {{"left_ns", agreed.rebalanced.left_ns},
-                 {"returning", returning_json(returning)},
-                 {"rebalances", to_json(agreed.rebalanced.all)}})};
+void Rebalance::are_here(std::span<const runtime::WorkerInfo> workers, double waited_seconds) {
+  waited_ = std::max(0.0, waited_seconds - kComeBackSeconds);
+  for (const runtime::WorkerInfo& each : workers) {
+    if (each.device == kDefaultDevice) continue;
+    const std::string what = format(
+        "worker {} computes on {}, whose host does not know what of a step it computes; this is "
+        "for workers on CPUs",
+        each.worker, each.device);
+    require(!run_.before.all.empty(), "--rebalance", what);
+    off_ = true;
+    return tell_notes({format("--rebalance: {}: the plan stays from now on", what)});
+  }
 }
-
-std::vector<std::string> flags_of_fewer(const fs::path& folder, int workers,
-                                        Rebalanced rebalanced) {
-  partitioner::Capacities alike;
-  alike.workers.resize(static_cast<size_t>(workers));
-  return {"--devices", write(folder, "devices.json", devices_json(alike)), "--rebalanced",
-          write(folder, "rebalanced.json",
-                {{"left_ns", rebalanced.left_ns},
-                 {"returning", Json::array()},
-                 {"rebalances", to_json(rebalanced.all)}})};
-}
-
-Rebalance::Rebalance(const PlanFlags& flags, const Planned& planned, schedmp::Schedule schedule,
-                     int64_t traced_steps, Rebalanced& before, int64_t began_ns)
-    : flags_(flags),
-      planned_(planned),
-      schedule_(std::move(schedule)),
-      traced_steps_(traced_steps),
-      began_ns_(began_ns),
-      before_(before),
-      paces_(planned.plan.workers_bound()) {}
 
 // What it took to begin is what it would take again.
 void Rebalance::note_first_step(int64_t now_ns) {
-  cost_ = seconds_between(began_ns_, now_ns);
-  if (before_.all.empty() || before_.all.back().seconds > 0) return;
-  cost_ = before_.all.back().seconds = seconds_between(before_.left_ns, now_ns);
+  cost_ = seconds_between(run_.began_ns, now_ns) - waited_;
+  Rebalanced& before = run_.before;
+  if (before.all.empty() || before.all.back().seconds > 0) return;
+  before.all.back().seconds = seconds_between(before.left_ns, now_ns);
+  cost_ = before.all.back().seconds - waited_;
 }
 
 // The first steps are traced, and warm up.
@@ -182,110 +148,166 @@ void Rebalance::computed(const schedmp::Training& training, const schedmp::StepR
                          std::span<const int64_t> compute_ns) {
   const int64_t now_ns = runtime::now_ns();
   if (steps_++ == 0) note_first_step(now_ns);
-  if (agreed_ || steps_ <= traced_steps_) return;
-  if (step.rows == planned_.plan.batch) paces_.add(compute_ns, now_ns);
-  if (!proposal_.valid()) return weigh(training, now_ns);
-  if (proposal_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
-  decide(proposal_.get(), step.step + 1, training.total_steps() - step.step - 1, now_ns);
+  if (off_ || agreed_ || steps_ <= run_.options.trace_steps) return;
+  if (search_.valid()) return look_at_search(now_ns);
+  if (step.rows == run_.planned.plan.batch) paces_.add(compute_ns, now_ns);
+  if (found_) return decide(step, training.total_steps() - step.step - 1, now_ns);
+  weigh(training, now_ns);
 }
 
+// Changes take a twentieth of the time at most, and so do searches.
 void Rebalance::weigh(const schedmp::Training& training, int64_t now_ns) {
-  if (!before_.all.empty() && schedmp::is_too_soon(seconds_between(before_.left_ns, now_ns), cost_))
-    return;
+  if (tried_ns_ && schedmp::is_too_soon(seconds_between(*tried_ns_, now_ns), cost_)) return;
+  if (seconds_between(search_ns_, now_ns) < kBetweenSearches * search_seconds_) return;
   const auto slowness = paces_.slowness();
   if (!slowness || (!weighed_.empty() && !schedmp::differ(*slowness, weighed_, kAnother))) return;
   weighed_ = *slowness;
-  proposal_ = std::async(std::launch::async,
-                         [this, what = measured(training, *slowness)] { return propose(what); });
+  search_ns_ = now_ns;
+  std::packaged_task<Proposal(std::stop_token)> task(
+      [this, what = measured(training, *slowness)](const std::stop_token& stop) {
+        return propose(stop, what);
+      });
+  search_ = task.get_future();
+  searcher_ = std::jthread(std::move(task));
 }
 
 Rebalance::Measured Rebalance::measured(const schedmp::Training& training,
                                         const std::vector<double>& slowness) const {
+  const auto& [model, plan] = std::tie(run_.planned.model, run_.planned.plan);
   std::vector<runtime::WorkerTrace> traces;
   for (const std::vector<runtime::Span>& spans : training.spans())
     traces.push_back({static_cast<int32_t>(traces.size()), {}, spans});
-  const partitioner::Capacities planned = capacities_of(planned_);
-  partitioner::Capacities at_first = planned;
+  partitioner::Capacities at_first = capacities_of(run_.planned);
   const std::vector<double> speeds =
-      speeds_by_shares(planned_.model, planned_.plan, traces, paces_.first(), speeds_of(planned));
+      speeds_by_shares(model, plan, traces, paces_.first(), speeds_of(at_first));
   for (size_t worker = 0; worker < speeds.size(); ++worker)
     at_first.workers[worker].speed = speeds[worker];
-  const auto times =
-      operator_times(planned_.model, planned_.plan, traces, paces_.first(), at_first);
-  const partitioner::Capacities now = slowed(at_first, slowness);
-  return {slower_than(planned, now), profile_file(planned_.model, planned_.plan, "cpu", times),
-          profile_of(times), now};
+  const auto times = operator_times(model, plan, traces, paces_.first(), at_first);
+  return {profile_file(model, plan, kDefaultDevice, times), profile_of(times), at_first,
+          slowed(at_first, slowness)};
 }
 
 // Of another thread, while the run goes on.
-Rebalance::Proposal Rebalance::propose(Measured measured) const {
-  Proposal proposal;
-  proposal.measured = std::move(measured);
-  if (proposal.measured.profile.empty()) {
+Rebalance::Proposal Rebalance::propose(const std::stop_token& stop, Measured measured) const {
+  Proposal proposal{std::move(measured), {}};
+  if (proposal.measured.profile.empty())
     proposal.failure = "the trace had no room for a whole step; use fewer --micro-batches";
-    return proposal;
-  }
-  PlanFlags flags = flags_;
-  flags.measured = proposal.measured.profile;
-  flags.steering.devices.clear();
-  flags.steering.devices_of_run = proposal.measured.capacities;
-  try {
-    const Planned anew = make_plan_of(flags, true);
-    const auto seconds_of = [&](const Planned& of, const schedmp::Schedule& schedule) {
-      partitioner::DeviceSpeed speed;
-      speed.profile = proposal.measured.profile;
-      speed.capacities = proposal.measured.capacities;
-      const auto step = schedmp::simulated_step([&](const auto&, const auto&) { return schedule; });
-      const auto seconds = step->step_seconds(of.model, of.plan, speed);
-      KERF_CHECK(seconds.has_value(), "a plan that runs has a step");
-      return *seconds;
-    };
-    proposal.before_seconds = seconds_of(planned_, schedule_);
-    proposal.after_seconds = seconds_of(anew, fitting_schedule_of(flags, anew).schedule);
-    proposal.moved = moved_weights(planned_, anew);
-  } catch (const Error& error) {
-    proposal.failure = first_line(error.what());
-  }
+  else
+    plan_for(stop, proposal);
   return proposal;
 }
 
-void Rebalance::decide(const Proposal& proposal, int64_t step, int64_t steps_left, int64_t now_ns) {
-  const std::vector<double>& slowness = proposal.measured.slowness;
-  const bool is_slow = slowness[slowest(slowness)] >= kAnother;
-  if (!proposal.failure.empty())
-    return tell_notes({format("{}, and there is no plan for that: {}", slowness_text(slowness),
-                              proposal.failure)});
-  if (schedmp::pays({.before = proposal.before_seconds,
-                     .after = proposal.after_seconds,
+void Rebalance::plan_for(const std::stop_token& stop, Proposal& proposal) const {
+  PlanFlags flags = run_.flags;
+  flags.measured = proposal.measured.profile;
+  flags.steering.devices.clear();
+  flags.steering.devices_of_run = proposal.measured.now;
+  try {
+    Planned anew = make_plan_until(stop, flags);
+    proposal.schedule = fitting_schedule_of(flags, anew).schedule;
+    prove(anew, proposal.schedule);
+    proposal.moved = moved_weights(run_.planned, anew);
+    proposal.plan = std::move(anew);
+  } catch (const Error& error) {
+    proposal.failure = first_line(error.what());
+  } catch (const SearchStopped&) {
+    proposal.failure = "the run is over";
+  }
+}
+
+// As the next process will, before anything of it starts. Throws what it would.
+void Rebalance::prove(const Planned& plan, const schedmp::Schedule& schedule) const {
+  schedmp::TrainingOptions options = run_.options;
+  options.batch = plan.plan.batch;
+  options.setting = plan.setting;
+  options.memory = plan.memory;
+  const schedmp::TrainingProof proof(plan.model, plan.plan, schedule, options);
+  const std::vector<int64_t>& peaks = proof.verdict().peak_bytes;
+  check_host_memory(run_.crew, {peaks.begin(), peaks.end()}, "the plan stays");
+}
+
+// Windows that a search took part of say nothing.
+void Rebalance::look_at_search(int64_t now_ns) {
+  if (search_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
+  Proposal proposal = search_.get();
+  search_seconds_ = seconds_between(std::exchange(search_ns_, now_ns), now_ns);
+  paces_.start_over();
+  if (proposal.failure.empty())
+    found_ = std::move(proposal);
+  else
+    tell_notes(
+        {format("{}, and there is no plan for that: {}",
+                slowness_text(slower_than(capacities_of(run_.planned), proposal.measured.now)),
+                proposal.failure)});
+}
+
+Rebalance::Outlook Rebalance::outlook(const Proposal& proposal,
+                                      const std::vector<double>& slowness) const {
+  const partitioner::Capacities now = slowed(proposal.measured.at_first, slowness);
+  const auto seconds_of = [&](const Planned& plan, const schedmp::Schedule& schedule) {
+    return step_seconds(plan, schedule, proposal.measured.profile, now);
+  };
+  return {slower_than(capacities_of(run_.planned), now), seconds_of(run_.planned, run_.schedule),
+          seconds_of(*proposal.plan, proposal.schedule)};
+}
+
+void Rebalance::decide(const schedmp::StepRecord& step, int64_t steps_left, int64_t now_ns) {
+  const auto slowness = paces_.slowness();
+  if (!slowness) return;
+  const Proposal proposal = std::move(*std::exchange(found_, std::nullopt));
+  const Outlook now = outlook(proposal, *slowness);
+  if (schedmp::pays({.before = now.before_seconds,
+                     .after = now.after_seconds,
                      .step = paces_.step_seconds(),
                      .steps_left = steps_left,
                      .cost = cost_}))
-    return agree(proposal, step, now_ns);
-  if (is_slow)
+    return agree(proposal, now, step.step + 1, now_ns);
+  if (is_slow(now.slowness))
     tell_notes(
         {format("{}: the plan stays, since one for that would have steps of {} in place of "
                 "{}, as predicted, and {} are left",
-                slowness_text(slowness), human_seconds(proposal.after_seconds),
-                human_seconds(proposal.before_seconds), plural(steps_left, "step"))});
+                slowness_text(now.slowness), human_seconds(now.after_seconds),
+                human_seconds(now.before_seconds), plural(steps_left, "step"))});
 }
 
-void Rebalance::agree(const Proposal& proposal, int64_t step, int64_t now_ns) {
-  const std::vector<double>& slowness = proposal.measured.slowness;
-  const auto worker = static_cast<int>(slowest(slowness));
-  agreed_ = Agreed{
-      {before_.all, {}, now_ns},
-      proposal.measured.profile_file,
-      devices_json(proposal.measured.capacities),
-      format("{}: goes on behind {} by a plan for that, whose step is predicted to "
-             "take {} in place of {}; {}",
-             slowness_text(slowness), plural(step, "step"), human_seconds(proposal.after_seconds),
-             human_seconds(proposal.before_seconds), moved_text(proposal.moved))};
-  agreed_->rebalanced.all.push_back({.step = step,
-                                     .worker = worker,
-                                     .slowness = slowness[static_cast<size_t>(worker)],
-                                     .before_seconds = proposal.before_seconds,
-                                     .after_seconds = proposal.after_seconds,
-                                     .bytes = bytes_of(proposal.moved)});
+void Rebalance::agree(const Proposal& proposal, const Outlook& outlook, int64_t step,
+                      int64_t now_ns) {
+  const size_t worker = slowest(outlook.slowness);
+  Rebalanced rebalanced{run_.before.all, now_ns};
+  rebalanced.all.push_back({.step = step,
+                            .worker = static_cast<int>(worker),
+                            .slowness = outlook.slowness[worker],
+                            .before_seconds = outlook.before_seconds,
+                            .after_seconds = outlook.after_seconds,
+                            .bytes = bytes_of(proposal.moved)});
+  try {
+    agreed_ = {
+        flags_to_go_on(run_.folder, rebalanced, proposal.measured.profile_file,
+                       proposal.measured.now, run_.planned.model),
+        format("{}: planned anew behind {}, and goes on by a plan whose step is predicted to "
+               "take {} in place of {}; {}",
+               slowness_text(outlook.slowness), plural(step, "step"),
+               human_seconds(outlook.after_seconds), human_seconds(outlook.before_seconds),
+               moved_text(proposal.moved))};
+  } catch (const Error& error) {
+    put_off(now_ns, format("{}, and {}", slowness_text(outlook.slowness), error.what()));
+  }
+}
+
+// Asked again, it could not: the loop told why.
+bool Rebalance::leaves() {
+  if (!agreed_) return false;
+  if (!std::exchange(leaving_, true)) return true;
+  put_off(runtime::now_ns(), "there is no checkpoint to go on from");
+  return false;
+}
+
+void Rebalance::put_off(int64_t now_ns, const std::string& why) {
+  agreed_.reset();
+  leaving_ = false;
+  weighed_.clear();
+  tried_ns_ = now_ns;
+  tell_notes({format("the plan stays for now, and another is looked for later: {}", why)});
 }
 
 }  // namespace kerf::apps

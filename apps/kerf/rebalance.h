@@ -4,20 +4,26 @@
 // The run measures itself: what operators take, in its traced steps, what a step takes each worker
 // in a window behind these, and then how many times as long it takes each, window by window
 // (schedmp/training/worker_paces.h). Where that is another than when it was last looked at, a plan
-// is made for it by the flags of the run, in a thread of its own, and its step is simulated beside
-// that of the plan that there is. Belongs to the scheduler's thread.
+// is made for it by the flags of the run, in a thread of its own, and proved. That takes cores from
+// workers of this host: what is measured meanwhile does not count. The next windows decide: by the
+// speeds of these a step of the new plan is simulated beside one of the plan that there is. Before
+// anybody is let go, all is written that the next process reads. Belongs to the scheduler's thread.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <future>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "apps/kerf/planned.h"
 #include "apps/kerf/replan.h"
-#include "apps/report/run_record.h"
+#include "apps/main/crew_flags.h"
+#include "apps/rebalance_files.h"
 #include "partitioner/profile.h"
 #include "runtime/crew.h"
 #include "schedmp/training/training.h"
@@ -25,82 +31,91 @@
 
 namespace kerf::apps {
 
-// What a process that goes on knows of those before it.
-struct Rebalanced {
-  std::vector<RunRecord::Rebalance> all;  // of the run; the last is the one that led to it
-  std::vector<runtime::Returning> returning;
-  int64_t left_ns = 0;  // when that was decided, by the clock of this host
-};
-// Throws Error{kUsage} that names the file.
-Rebalanced read_rebalanced(const std::string& file);
-
-// A plan that the run is to go on by.
-struct Agreed {
-  Rebalanced rebalanced;  // this change the last; nobody returns yet
-  Json profile;           // files, of --profile and --devices
-  Json devices;
-  std::string told;  // to a person, in a line
-};
-// Writes what that process reads into `folder`, and says the flags that it has beside those of this
-// one. Throws Error{kUnavailable}.
-std::vector<std::string> flags_to_go_on(const std::filesystem::path& folder, const Agreed& agreed,
-                                        const std::vector<runtime::Returning>& returning);
-// The same of a run that goes on with so many of its workers, as if all of them were alike: who is
-// not is measured anew.
-std::vector<std::string> flags_of_fewer(const std::filesystem::path& folder, int workers,
-                                        Rebalanced rebalanced);
-
 class Rebalance {
  public:
-  // `flags` are those that `planned` was made by, which is run by `schedule`. It outlives this, and
-  // so does `before`, which is completed. The process began at `began_ns`.
-  Rebalance(const PlanFlags& flags, const Planned& planned, schedmp::Schedule schedule,
-            int64_t traced_steps, Rebalanced& before, int64_t began_ns);
-  // Waits for a plan that is being made.
+  // A run of `planned`, which `flags` made, by `schedule`. `before` is completed. All that is given
+  // by reference outlives this.
+  struct Run {
+    const PlanFlags& flags;
+    const CrewFlags& crew;
+    const Planned& planned;
+    const schedmp::Schedule& schedule;
+    const schedmp::TrainingOptions& options;
+    Rebalanced& before;
+    std::filesystem::path folder;  // of what the next process reads
+    int64_t began_ns = 0;          // the process
+  };
+  explicit Rebalance(Run run);
+  // Stops the search for a plan.
   ~Rebalance() = default;
   Rebalance(const Rebalance&) = delete;
   Rebalance& operator=(const Rebalance&) = delete;
 
+  // See CrewNeeds. Throws Error{kUsage} where one is on a GPU and the run has just begun; a process
+  // that goes on says so, and plans no more.
+  void are_here(std::span<const runtime::WorkerInfo> workers, double waited_seconds);
   // Of each step; see schedmp::TrainingObserver.
   void computed(const schedmp::Training& training, const schedmp::StepRecord& step,
                 std::span<const int64_t> compute_ns);
+  // For LoopOptions.
+  bool leaves();
+
+  // A plan that the run is to go on by: what the next process is told, and in a line a person.
+  struct Agreed {
+    std::vector<std::string> flags;
+    std::string told;
+  };
   const std::optional<Agreed>& agreed() const { return agreed_; }
 
  private:
-  // What a plan is made for, and what of that is told.
+  // What a plan is made by.
   struct Measured {
-    std::vector<double> slowness;  // by worker
     Json profile_file;
     partitioner::Profile profile;
-    partitioner::Capacities capacities;
+    partitioner::Capacities at_first;  // in the first window
+    partitioner::Capacities now;
   };
   struct Proposal {
     Measured measured;
-    double before_seconds = 0;  // of a step, by the plan that there is
-    double after_seconds = 0;   // by the other one
-    std::vector<MovedWeight> moved;
-    std::string failure;  // why there is no other; empty: there is
+    std::optional<Planned> plan;
+    schedmp::Schedule schedule = {};
+    std::vector<MovedWeight> moved = {};
+    std::string failure = {};  // why there is no plan
+  };
+  // By the last windows.
+  struct Outlook {
+    std::vector<double> slowness;  // by worker, beside its planned speed
+    double before_seconds = 0;     // of a step, by the plan that there is
+    double after_seconds = 0;      // by the other one
   };
 
   void note_first_step(int64_t now_ns);
   void weigh(const schedmp::Training& training, int64_t now_ns);
   Measured measured(const schedmp::Training& training, const std::vector<double>& slowness) const;
-  Proposal propose(Measured measured) const;
-  void decide(const Proposal& proposal, int64_t step, int64_t steps_left, int64_t now_ns);
-  void agree(const Proposal& proposal, int64_t step, int64_t now_ns);
+  Proposal propose(const std::stop_token& stop, Measured measured) const;
+  void plan_for(const std::stop_token& stop, Proposal& proposal) const;
+  void prove(const Planned& plan, const schedmp::Schedule& schedule) const;
+  void look_at_search(int64_t now_ns);
+  void decide(const schedmp::StepRecord& step, int64_t steps_left, int64_t now_ns);
+  Outlook outlook(const Proposal& proposal, const std::vector<double>& slowness) const;
+  void agree(const Proposal& proposal, const Outlook& outlook, int64_t step, int64_t now_ns);
+  void put_off(int64_t now_ns, const std::string& why);
 
-  const PlanFlags flags_;
-  const Planned& planned_;
-  const schedmp::Schedule schedule_;
-  const int64_t traced_steps_;
-  const int64_t began_ns_;
-  Rebalanced& before_;
+  const Run run_;
+  double waited_ = 0;  // seconds, for people
   double cost_ = 0;    // of a change, in seconds
+  bool off_ = false;
   int64_t steps_ = 0;  // that this process saw
   schedmp::WorkerPaces paces_;
-  std::vector<double> weighed_;  // slowness that was looked at last; empty: none was
+  std::vector<double> weighed_;      // slowness that was looked at last; empty: none was
+  std::optional<int64_t> tried_ns_;  // the last change
+  int64_t search_ns_ = 0;            // the last search began, or ended
+  double search_seconds_ = 0;        // that it took
+  std::optional<Proposal> found_;    // to be decided on
   std::optional<Agreed> agreed_;
-  std::future<Proposal> proposal_;  // the last: what is under way reads the others
+  bool leaving_ = false;
+  std::future<Proposal> search_;
+  std::jthread searcher_;  // the last: it reads the others
 };
 
 }  // namespace kerf::apps

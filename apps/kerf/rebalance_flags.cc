@@ -4,6 +4,7 @@
 
 #include "apps/kerf/plan_schedule.h"
 #include "apps/main/flag_values.h"
+#include "apps/rebalance_files.h"
 
 namespace kerf::apps {
 
@@ -52,6 +53,7 @@ void add_rebalance_flags(CLI::App& command, RebalanceFlags& flags) {
                    "plan anew by what was measured, and go on by that from a checkpoint, where it "
                    "makes the step a tenth shorter");
   command.add_option("--rebalanced", flags.known)->group("");  // of a process that goes on
+  command.add_option(kReturningFlag, flags.returning)->group("");
 }
 
 }  // namespace kerf::apps

@@ -14,7 +14,8 @@ namespace kerf::apps {
 
 struct RebalanceFlags {
   bool asked = false;
-  std::string known;  // a file, of a process that goes on (rebalance.h)
+  std::string known;      // of a process that goes on (rebalance_files.h): a file
+  std::string returning;  // likewise: who may come back
 
   // What the run is asked beside it, before anything is read.
   struct Run {

@@ -57,6 +57,9 @@ struct Watch {
                      std::span<const int64_t> compute_ns)>
       computed = {};
   std::function<bool()> leaves = {};  // see schedmp::LoopOptions
+  // See CrewNeeds.
+  std::function<void(const std::vector<runtime::WorkerInfo>& workers, double waited_seconds)>
+      are_here = {};
 };
 
 // `data`: of options.dataset. Throws what ended the run. Workers are gone when it returns or

@@ -71,9 +71,12 @@ struct TrainCommand {
   Outcome run_watched(const Planned& planned, const schedmp::Schedule& schedule,
                       const schedmp::TrainingOptions& options, const schedmp::OpenSplits& data,
                       const CheckpointFolder& checkpoints);
-  Watch watch_of(Rebalance* rebalance);
+  void read_earlier();
+  void check_rests(const schedmp::Schedule& schedule) const;
+  Watch watch_of(Rebalance& rebalance);
   void end_rebalanced() const;
   [[noreturn]] void go_on_rebalanced(const GoesOnElsewhere& run) const;
+  [[noreturn]] void begin_again(std::vector<std::string> more, const std::string& way_on) const;
   std::filesystem::path rebalance_folder() const {
     return std::filesystem::path(out) / "rebalance";
   }
@@ -85,7 +88,7 @@ struct TrainCommand {
   std::shared_ptr<schedmp::LeftMemory> left;    // by the run that this one goes on with
   std::shared_ptr<schedmp::KeptMemory> memory;  // of this one
   Rebalanced rebalanced;                        // until now
-  std::optional<Agreed> agreed;                 // another plan, to go on by
+  std::optional<Rebalance::Agreed> agreed;      // another plan, to go on by
   const int64_t began_ns = runtime::now_ns();
 };
 
@@ -135,12 +138,15 @@ void TrainCommand::go_on_with(const FewerWorkers& fewer) const {
   std::vector<std::string> more{"--workers", std::to_string(fewer.left())};
   std::string from = save_flags.resume.empty() ? "the first step: there is no checkpoint yet"
                                                : "the checkpoint that it was resumed from";
+  std::string way_on;
   if (!resume_from.empty() &&
       (schedmp::has_checkpoints(resume_from) || schedmp::has_left_memory(resume_from))) {
     more.insert(more.end(), {"--resume", resume_from.string()});
     if (checkpoints_go) more.emplace_back("--checkpoints-go");
     from = "the newest checkpoint";
+    way_on = format("--resume {} goes on from it", resume_from.string());
   }
+  fewer.end_if_asked(way_on);
   // Which of them are slow is measured anew: they have other numbers.
   if (!rebalance_flags.known.empty()) {
     const auto alike = flags_of_fewer(rebalance_folder(), fewer.left(), rebalanced);
@@ -148,7 +154,16 @@ void TrainCommand::go_on_with(const FewerWorkers& fewer) const {
   }
   tell_notes({format("{}; goes on with {}, from {}", first_line(fewer.message()),
                      plural(fewer.left(), "worker"), from)});
-  runtime::begin_process_again(process->argc, process->argv, std::move(more));
+  begin_again(std::move(more), way_on);
+}
+
+void TrainCommand::begin_again(std::vector<std::string> more, const std::string& way_on) const {
+  try {
+    runtime::begin_process_again(process->argc, process->argv, std::move(more));
+  } catch (const Error& error) {
+    if (way_on.empty()) throw;
+    throw Error(error.code(), format("{}; {}", error.message(), way_on), error.where());
+  }
 }
 
 Outcome TrainCommand::run_watched(const Planned& planned, const schedmp::Schedule& schedule,
@@ -159,9 +174,10 @@ Outcome TrainCommand::run_watched(const Planned& planned, const schedmp::Schedul
   checkpoints_go = !checkpoints.stays();
   std::optional<Rebalance> rebalance;
   if (rebalance_flags.asked) {
-    if (!rebalance_flags.known.empty()) rebalanced = read_rebalanced(rebalance_flags.known);
-    crew_flags.returning = rebalanced.returning;
-    rebalance.emplace(plan_flags, planned, schedule, flags.trace_steps, rebalanced, began_ns);
+    check_rests(schedule);
+    read_earlier();
+    rebalance.emplace(Rebalance::Run{plan_flags, crew_flags, planned, schedule, options, rebalanced,
+                                     rebalance_folder(), began_ns});
   }
   return run_training(
       RunKind::kTrain, planned, schedule, options, data, crew_flags, progress_on_stderr(),
@@ -171,35 +187,53 @@ Outcome TrainCommand::run_watched(const Planned& planned, const schedmp::Schedul
         saved.left = left;
         return saved;
       },
-      watch_of(rebalance ? &*rebalance : nullptr));
+      rebalance ? watch_of(*rebalance) : Watch{});
 }
 
-Watch TrainCommand::watch_of(Rebalance* rebalance) {
-  if (rebalance == nullptr) return {};
+// Where the run would find nothing to go on from.
+void TrainCommand::check_rests(const schedmp::Schedule& schedule) const {
   require(!resume_from.empty(), "--rebalance",
           "it goes on from a checkpoint, and this run writes none; give another --out");
-  return {[rebalance](const auto& training, const auto& step, auto compute_ns) {
-            rebalance->computed(training, step, compute_ns);
+  require(!schedule.endless() || save_flags.when().steps > 0, "--rebalance",
+          format("it goes on from a checkpoint, and schedule {} never drains for one where "
+                 "--save-every counts seconds; let it count steps: --save-every 500",
+                 schedule.name));
+}
+
+void TrainCommand::read_earlier() {
+  if (!rebalance_flags.known.empty()) rebalanced = read_rebalanced(rebalance_flags.known);
+  if (!rebalance_flags.returning.empty())
+    crew_flags.returning = read_returning(rebalance_flags.returning);
+}
+
+Watch TrainCommand::watch_of(Rebalance& rebalance) {
+  return {[&rebalance](const auto& training, const auto& step, auto compute_ns) {
+            rebalance.computed(training, step, compute_ns);
           },
-          [this, rebalance] {
-            if (!agreed) agreed = rebalance->agreed();
-            return agreed.has_value();
+          [this, &rebalance] {
+            const bool leaves = rebalance.leaves();
+            if (leaves) agreed = rebalance.agreed();
+            return leaves;
+          },
+          [&rebalance](const auto& workers, double waited_seconds) {
+            rebalance.are_here(workers, waited_seconds);
           }};
 }
 
 // What was measured is in the plan that the run leaves.
 void TrainCommand::end_rebalanced() const {
-  std::error_code ignored;
-  if (!rebalance_flags.known.empty()) std::filesystem::remove_all(rebalance_folder(), ignored);
+  if (rebalance_flags.asked) remove_rebalance_files(rebalance_folder());
 }
 
 // By the same command, under a plan for the speeds that were measured.
 void TrainCommand::go_on_rebalanced(const GoesOnElsewhere& run) const {
-  std::vector<std::string> more = flags_to_go_on(rebalance_folder(), *agreed, run.returning());
-  more.insert(more.end(), {"--resume", resume_from.string()});
+  run.end_if_asked(run.message());
+  std::vector<std::string> more = agreed->flags;
+  more.insert(more.end(),
+              {kReturningFlag, returning_text(run.returning()), "--resume", resume_from.string()});
   if (checkpoints_go) more.emplace_back("--checkpoints-go");
   tell_notes({agreed->told});
-  runtime::begin_process_again(process->argc, process->argv, std::move(more));
+  begin_again(std::move(more), run.message());
 }
 
 // Steps or epochs, where both are given; a default is no limit beside --steps.

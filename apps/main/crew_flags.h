@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -67,6 +68,10 @@ struct CrewNeeds {
   // As predicted; 0: unknown. A worker may compute for ten times as long (at least 30 s) before it
   // counts as stuck.
   double longest_action_seconds = 0;
+  // Told who is here, before they begin, and for how long it waited for those that come by
+  // themselves. What it throws ends the run. May be empty.
+  std::function<void(const std::vector<runtime::WorkerInfo>& workers, double waited_seconds)>
+      are_here = {};
 };
 
 // Tells on the standard error output of workers that connect; `again`: behind a loss.

@@ -14,6 +14,7 @@
 #include "apps/report/terminal.h"
 #include "runtime/error.h"
 #include "runtime/process.h"
+#include "runtime/time.h"
 
 namespace kerf::apps {
 
@@ -94,13 +95,35 @@ void let_leave(runtime::Crew& crew, const CrewFlags& flags) {
   }
 }
 
-// Those of ssh are started again with the run.
+bool come_by_themselves(const CrewFlags& flags, const RemoteWorkers* remote) {
+  return !flags.listen.empty() && remote == nullptr;
+}
+
+// Those of ssh are started again with the run. Nothing is lost with who does not leave: what it had
+// is in the snapshot, and it is ended with the crew.
 std::vector<runtime::Returning> leave_crew(runtime::Crew& crew, const CrewFlags& flags,
                                            RemoteWorkers* remote) {
-  if (!flags.listen.empty() && remote == nullptr) return crew.hand_over();
-  let_leave(crew, flags);
+  if (come_by_themselves(flags, remote)) return crew.hand_over();
+  try {
+    crew.stop();
+  } catch (const Error& error) {
+    // One that was asked for shows behind this (NextProcess).
+    if (error.code() != ErrorCode::kInterrupted)
+      tell_notes({format("{}; the run goes on without it", first_line(error.message()))});
+  }
   if (remote != nullptr) remote->let_leave();
   return {};
+}
+
+std::unique_ptr<runtime::Crew> crew_that_is_here(const CrewFlags& flags, const CrewNeeds& needs,
+                                                 const Interrupts& interrupts,
+                                                 RemoteWorkers* remote) {
+  const int64_t begin_ns = runtime::now_ns();
+  auto crew = assemble_crew(flags, needs, interrupts, who_is_here(flags, needs, remote, false));
+  const double waited = static_cast<double>(runtime::now_ns() - begin_ns) * 1e-9;
+  if (needs.are_here)
+    needs.are_here(crew->workers(), come_by_themselves(flags, remote) ? waited : 0);
+  return crew;
 }
 
 Driven drive_crew(schedmp::EncodedProgram& program, const CrewFlags& flags, const CrewNeeds& needs,
@@ -111,16 +134,13 @@ Driven drive_crew(schedmp::EncodedProgram& program, const CrewFlags& flags, cons
   full.restarts = restarts(flags, needs, remote, progress);
   full.restarts.keeps = options.restarts.keeps;
   full.interrupt = interrupts.request();
-  const auto crew =
-      assemble_crew(flags, needs, interrupts, who_is_here(flags, needs, remote, false));
+  const auto crew = crew_that_is_here(flags, needs, interrupts, remote);
   try {
     driven.loop = schedmp::run(program, *crew, full);
   } catch (const schedmp::Left& left) {
     progress.abandon();
-    // Who asks for an end meanwhile has it: another process would not know.
-    if (interrupts.request()->asked())
-      throw Error(ErrorCode::kInterrupted, format("interrupted; {}", left.message()));
-    throw GoesOnElsewhere(left, leave_crew(*crew, flags, remote));
+    NextProcess(left, interrupts.request()).end_if_asked(left.message());
+    throw GoesOnElsewhere(left, interrupts.request(), leave_crew(*crew, flags, remote));
   } catch (const Error& error) {
     progress.abandon();
     const int left = crew->here();
@@ -128,7 +148,7 @@ Driven drive_crew(schedmp::EncodedProgram& program, const CrewFlags& flags, cons
         left == needs.workers || interrupts.request()->asked())
       throw;
     crew->hand_over();
-    throw FewerWorkers(error, left);
+    throw FewerWorkers(error, interrupts.request(), left);
   } catch (...) {
     progress.abandon();
     throw;
@@ -152,6 +172,12 @@ void end_memory(const schedmp::SnapshotOptions& snapshots) {
 }
 
 }  // namespace
+
+void NextProcess::end_if_asked(const std::string& way_on) const {
+  if (!interrupt_->asked()) return;
+  throw Error(ErrorCode::kInterrupted,
+              way_on.empty() ? "interrupted" : format("interrupted; {}", way_on));
+}
 
 Driven drive(schedmp::EncodedProgram& program, const CrewFlags& given, const CrewNeeds& needs,
              ProgressBar& progress, const schedmp::LoopOptions& options) {

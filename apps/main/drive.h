@@ -2,12 +2,15 @@
 // workers leave. What every command that runs something has in common.
 #pragma once
 
+#include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "apps/main/crew_flags.h"
 #include "apps/report/progress.h"
 #include "runtime/error.h"
+#include "runtime/interrupt.h"
 #include "schedmp/scheduler.h"
 
 namespace kerf::apps {
@@ -18,24 +21,38 @@ struct Driven {
   runtime::ControlCounters control;  // messages between scheduler and workers
 };
 
+// The run goes on as another process of the same command.
+class NextProcess : public Error {
+ public:
+  NextProcess(const Error& why, std::shared_ptr<const runtime::Interrupt> interrupt)
+      : Error(why), interrupt_(std::move(interrupt)) {}
+  // Whoever asked for an end while the crew left has it, as the other process would not know:
+  // throws Error{kInterrupted}. For behind drive(), where a signal that comes ends this process.
+  void end_if_asked(const std::string& way_on) const;
+
+ private:
+  std::shared_ptr<const runtime::Interrupt> interrupt_;
+};
+
 // Nobody took the place of a lost worker, and those that are left were told to register again with
 // whoever listens at the same address next: with CrewFlags::shrink.
-class FewerWorkers : public Error {
+class FewerWorkers : public NextProcess {
  public:
-  FewerWorkers(const Error& why, int left) : Error(why), left_(left) {}
+  FewerWorkers(const Error& why, std::shared_ptr<const runtime::Interrupt> interrupt, int left)
+      : NextProcess(why, std::move(interrupt)), left_(left) {}
   int left() const { return left_; }
 
  private:
   int left_;
 };
 
-// LoopOptions::leaves said so: the run goes on as another process, from its newest snapshot.
-// Workers that connected were told to register again at the same address, where they had these
-// places; others are gone.
-class GoesOnElsewhere : public Error {
+// LoopOptions::leaves said so: the run goes on from its newest snapshot. Workers that connected
+// were told to register again at the same address, where they had these places; others are gone.
+class GoesOnElsewhere : public NextProcess {
  public:
-  GoesOnElsewhere(const Error& why, std::vector<runtime::Returning> returning)
-      : Error(why), returning_(std::move(returning)) {}
+  GoesOnElsewhere(const Error& why, std::shared_ptr<const runtime::Interrupt> interrupt,
+                  std::vector<runtime::Returning> returning)
+      : NextProcess(why, std::move(interrupt)), returning_(std::move(returning)) {}
   const std::vector<runtime::Returning>& returning() const { return returning_; }
 
  private:

@@ -117,12 +117,20 @@ std::string was_kept_text(const RunRecord& record) {
 
 std::string rebalances_text(const RunRecord& record) {
   std::string text;
-  for (const RunRecord::Rebalance& each : record.rebalances)
+  for (const RunRecord::Rebalance& each : record.rebalances) {
+    const std::string why =
+        each.slowness < RunRecord::Rebalance::kSlow
+            ? "operators took other times than was planned"
+            : format(
+                  "worker {} took {:.2f} times as long as was planned, beside the one of which "
+                  "that was least",
+                  each.worker, each.slowness);
     text += format(
-        "planned anew behind {}: worker {} took {:.2f} times as long as the fastest for its work; "
-        "a step from {} to {}, {} of weights moved, in {:.1f} s\n",
-        plural(each.step, "step"), each.worker, each.slowness, human_seconds(each.before_seconds),
+        "planned anew behind {}: {}; a step from {} to {}, {} of weights moved, in "
+        "{:.1f} s\n",
+        plural(each.step, "step"), why, human_seconds(each.before_seconds),
         human_seconds(each.after_seconds), bytes_text(each.bytes), each.seconds);
+  }
   return text;
 }
 

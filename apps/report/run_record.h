@@ -120,11 +120,13 @@ struct RunRecord {
     int64_t counted_bytes = 0;
     std::string forbidden;  // why nothing is; else empty
   };
-  // The run went on by another plan, since a worker had become slower or faster.
+  // The run went on by another plan, since workers or operators had other speeds than planned.
   struct Rebalance {
-    int64_t step = 0;           // behind so many
-    int worker = 0;             // the slowest
-    double slowness = 1;        // how many times as long as the fastest it computed
+    static constexpr double kSlow = 1.25;  // slowness; below, operators took other times
+
+    int64_t step = 0;     // planned behind so many
+    int worker = 0;       // the slowest, beside its planned speed
+    double slowness = 1;  // times as long as planned, beside the worker of which that is least
     double before_seconds = 0;  // a step, as predicted by measured speeds: by the plan before
     double after_seconds = 0;   // and by the one behind it
     int64_t bytes = 0;          // of weights that moved

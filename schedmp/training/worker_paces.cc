@@ -31,6 +31,13 @@ void WorkerPaces::add(std::span<const int64_t> compute_ns, int64_t now_ns) {
   if (steps_ >= options_.steps && now_ns - *begin_ns_ >= options_.window_ns) end_window(now_ns);
 }
 
+void WorkerPaces::start_over() {
+  std::ranges::fill(sums_, 0);
+  steps_ = 0;
+  begin_ns_.reset();
+  last_.clear();
+}
+
 void WorkerPaces::end_window(int64_t now_ns) {
   const auto steps = static_cast<double>(steps_);
   std::vector<double> seconds;

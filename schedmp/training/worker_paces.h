@@ -27,6 +27,8 @@ class WorkerPaces {
 
   // What a step took each worker, which was whole at `now_ns` of any clock.
   void add(std::span<const int64_t> compute_ns, int64_t now_ns);
+  // Windows begin anew, but for the first: what the last were of is over.
+  void start_over();
   // Seconds of a step, by worker, in the first window; empty as long as that lasts.
   const std::vector<double>& first() const { return first_; }
   // By worker, how many times as long as then it computes, that of the fastest being 1, in the last

@@ -5,7 +5,7 @@ import os
 import subprocess
 import unittest
 
-from kerf_command import SLOW, KerfTest, processes_of, run, wait_until
+from kerf_command import SLOW, KerfTest, free_address, processes_of, run, wait_until
 
 SMALL = ("lenet5", "--data", "synthetic:64x784x10", "--batch", 16, "--micro-batches", 4, "--steps", 3, "--seed", 5, "--lr", 0.05)
 BOTH = ("--workers", 2, "--device", "cuda:0,cuda:1")
@@ -56,6 +56,16 @@ class PlayedGpus(KerfTest):
                 answer = run(*command, *over_cuda, cap("cuda"))
                 self.assertEqual(answer.returncode, 0, answer.stderr)
                 self.assert_one_error(run(*command, *over_cuda, cap("shm")), "no plan fits")
+
+    def test_a_run_that_rebalances_refuses_a_gpu_that_comes_by_itself(self):
+        address = free_address()
+        process = self.start("train", *SMALL, "--workers", 2, "--rebalance", "--listen", address, "--out", self.folder / "run")
+        workers = [self.start("worker", "--connect", address, "--device", device) for device in ("cpu", "cuda:0")]
+        printed = process.communicate(timeout=60 * SLOW)[1]
+        self.assertEqual(process.returncode, 2, printed)
+        self.assertRegex(printed, r"--rebalance: worker [01] computes on cuda:0")
+        for worker in workers:
+            worker.wait(30 * SLOW)
 
     def fails(self, *flags, environment=None):
         """What a training that fails says; it leaves no process behind."""

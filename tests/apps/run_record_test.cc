@@ -212,6 +212,15 @@ TEST(RunRecord, SaysNothingOfWhatDidNotHappen) {
   EXPECT_THAT(run_text(record, false), EndsWith("equal\n"));
 }
 
+TEST(RunRecord, BlamesNoWorkerWhereOperatorsTookOtherTimes) {
+  RunRecord record = sample_run_record();
+  record.rebalances[0].slowness = 1.1;
+  EXPECT_THAT(
+      run_text(record, false),
+      HasSubstr("planned anew behind 40 steps: operators took other times than was planned; "
+                "a step from 250 ms to 125 ms"));
+}
+
 TEST(RunRecord, TellsOfWhatWasLostOnTheWay) {
   RunRecord record = sample_run_record();
   record.control.dropped = 2;
@@ -220,9 +229,9 @@ TEST(RunRecord, TellsOfWhatWasLostOnTheWay) {
   EXPECT_THAT(run_text(record, false),
               EndsWith("equal\n"
                        "kept for a restart, beside the peaks: twice 4 KiB of the scheduler's host\n"
-                       "planned anew behind 40 steps: worker 1 took 2.50 times as long as the "
-                       "fastest for its work; a step from 250 ms to 125 ms, 4 KiB of weights "
-                       "moved, in 1.5 s\n"
+                       "planned anew behind 40 steps: worker 1 took 2.50 times as long as was "
+                       "planned, beside the one of which that was least; a step from 250 ms to "
+                       "125 ms, 4 KiB of weights moved, in 1.5 s\n"
                        "encrypted  what workers sent each other over tcp\n"
                        "restarted  2 times since a worker was lost: all workers began again from "
                        "what they had held\n"

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "runtime/error.h"
 #include "runtime/file.h"
@@ -288,19 +289,42 @@ TEST_F(SnapshotsTest, WhoLeavesForAnotherDoesSoBehindASnapshot) {
   EXPECT_EQ(again.place, whole.place);
 }
 
+// It is asked again, once.
 TEST_F(SnapshotsTest, WhoIsToLeaveStaysWhereNoneCanBeWritten) {
   Walk whole(2, 2);
   run(whole, {.folder = folder_ / "whole", .every = 4});
   Hindered hindered(2, 2);
   const SnapshotOptions options = kept();
   hindered.folder = options.folder;
+  int said = 0;
+  const auto leaves = [&] { return hindered.asked >= 11 && said++ == 0; };
   const auto crew = tests::inproc_crew(2, {{"walk", worker_half<WalkWorker>}});
-  const LoopReport report = schedmp::run(
-      hindered, *crew, {.snapshots = options, .leaves = [&] { return hindered.asked >= 11; }});
+  const LoopReport report = schedmp::run(hindered, *crew, {.snapshots = options, .leaves = leaves});
   crew->stop();
-  EXPECT_EQ(report.rounds, kRounds) << "nor does it leave later";
+  EXPECT_EQ(report.rounds, kRounds);
+  EXPECT_GT(said, 1) << "who is not asked again does not know that it stayed";
   EXPECT_EQ(report.snapshots.failed, 2);
   EXPECT_EQ(hindered.place, whole.place);
+}
+
+TEST_F(SnapshotsTest, WhoStayedMayLeaveLater) {
+  Walk whole(2, 2), again(2, 2);
+  run(whole, {.folder = folder_ / "whole", .every = 4});
+  Hindered hindered(2, 2);
+  SnapshotOptions options = kept();
+  hindered.folder = options.folder;
+  bool said = false;
+  const auto leaves = [&] {
+    if (hindered.asked >= 21) return true;
+    return hindered.asked >= 11 && !std::exchange(said, true);
+  };
+  const auto crew = tests::inproc_crew(2, {{"walk", worker_half<WalkWorker>}});
+  EXPECT_THROW(schedmp::run(hindered, *crew, {.snapshots = options, .leaves = leaves}), Left);
+  EXPECT_TRUE(said);
+  EXPECT_THAT(files(), ElementsAre("checkpoint-24"));
+  options.resume = options.folder;
+  EXPECT_EQ(run(again, options).rounds, kRounds);
+  EXPECT_EQ(again.place, whole.place);
 }
 
 TEST_F(SnapshotsTest, WhoKeepsNoneOrTooSoonIsInterruptedAtOnce) {

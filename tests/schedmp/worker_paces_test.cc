@@ -75,6 +75,23 @@ TEST_F(Paces, WindowsThatDisagreeSayNothing) {
   EXPECT_THAT(paces_.slowness().value(), ElementsAre(1, DoubleNear(2.1, 1e-9), 1));
 }
 
+// What was measured meanwhile, or was being, is in none of the next.
+TEST_F(Paces, StartOverWithAllButTheFirstWindow) {
+  steps(21, {10, 20, 40});
+  windows(2, {10, 40, 40});
+  steps(7, {10, 90, 40});
+  paces_.start_over();
+  EXPECT_EQ(paces_.slowness(), std::nullopt);
+  now_ns_ += 9'000 * kMs;
+  steps(1, {10, 90, 40});
+  windows(1, {10, 30, 40});
+  EXPECT_EQ(paces_.slowness(), std::nullopt);
+  EXPECT_DOUBLE_EQ(paces_.step_seconds(), 0.1);
+  windows(1, {10, 30, 40});
+  EXPECT_THAT(paces_.slowness().value(), ElementsAre(1, 1.5, 1));
+  EXPECT_THAT(paces_.first(), ElementsAre(0.010, 0.020, 0.040));
+}
+
 TEST_F(Paces, AWindowOfLongStepsHasEightOfThem) {
   for (int step = 0; step < 9; ++step) {
     EXPECT_TRUE(paces_.first().empty());

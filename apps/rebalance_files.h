@@ -1,0 +1,48 @@
+// What one process of a run tells the next that goes on under another plan: kerf train --rebalance,
+// and --shrink behind that. Files in a folder of the run, written while the run may still stay as
+// it is, and flags that name them; but who of the crew may come back to which place is known only
+// once the crew was let go, when nothing may fail any more, and so that is a flag itself.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "apps/report/run_record.h"
+#include "partitioner/capacities.h"
+#include "partitioner/model.h"
+#include "runtime/crew.h"
+#include "runtime/json.h"
+
+namespace kerf::apps {
+
+// What a process that goes on knows of those before it.
+struct Rebalanced {
+  std::vector<RunRecord::Rebalance> all;  // of the run; the last is the one that led to it
+  int64_t left_ns = 0;                    // when that was decided, by the clock of this host
+};
+// Throws Error{kUsage} that names the file.
+Rebalanced read_rebalanced(const std::string& file);
+
+// The flags of a process that goes on by this `profile` on these devices. The files are there then,
+// and could be read; `model` is what the profile is of. Throws Error{kUnavailable} or Error{kUsage}
+// that names the file which could not.
+std::vector<std::string> flags_to_go_on(const std::filesystem::path& folder,
+                                        const Rebalanced& rebalanced, const Json& profile,
+                                        const partitioner::Capacities& devices,
+                                        const partitioner::Model& model);
+// The same of a run that goes on with so many of its workers, as if all of them were alike: who is
+// not is measured anew.
+std::vector<std::string> flags_of_fewer(const std::filesystem::path& folder, int workers,
+                                        const Rebalanced& rebalanced);
+
+// Of a run that is over; what else is in the folder stays there.
+void remove_rebalance_files(const std::filesystem::path& folder);
+
+// Who may come back, as that flag has it. Reading throws Error{kUsage} at it.
+inline constexpr const char* kReturningFlag = "--returning";
+std::string returning_text(const std::vector<runtime::Returning>& returning);
+std::vector<runtime::Returning> read_returning(const std::string& text);
+
+}  // namespace kerf::apps
