@@ -306,6 +306,7 @@ void Rebalance::put_off(int64_t now_ns, const std::string& why) {
   agreed_.reset();
   leaving_ = false;
   weighed_.clear();
+  paces_.start_over();
   tried_ns_ = now_ns;
   tell_notes({format("the plan stays for now, and another is looked for later: {}", why)});
 }
