@@ -65,7 +65,7 @@ def main():
     parser.add_argument("--sizes", default="-".join(["512"] * 9 + ["10"]))
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--slow", type=int, default=1, help="which worker")
-    parser.add_argument("--steps", type=int, default=900)
+    parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     rows = {"rebalanced": [], "best": [], "unchanged": []}

@@ -11,20 +11,26 @@ from halved_worker import HalvedWorker
 from kerf_command import SLOW, KerfTest, child_of, free_address, read_safetensors, run, wait_until, workers_of
 
 # Seven layers of which six are alike: three for each of two workers, and of one that is half as fast two.
-RUN = ("mlp", "--sizes", "512-512-512-512-512-512-512-10", "--data", "synthetic:4096x512x10", "--batch", 256, "--workers", 2, "--steps", 1200,
-       "--no-test")
+RUN = ("mlp", "--sizes", "512-512-512-512-512-512-512-10", "--data", "synthetic:4096x512x10", "--batch", 256, "--workers", 2, "--no-test")
 FIRST_WINDOW = 4  # seconds, behind the first epoch: what all that comes is compared with is measured
+UNDISTURBED = 25  # seconds that a run takes, so that enough is left behind the windows that decide, however fast the machine is
 
 
 class Rebalance(KerfTest):
     @classmethod
     def setUpClass(cls):
-        cls.whole = None
+        cls.whole = cls.steps = None
+
+    def command(self):
+        cls = type(self)
+        if cls.steps is None:
+            cls.steps = max(600, int(UNDISTURBED / self.train(*RUN, "--steps", 100, out="probe")["median_step_seconds"]))
+        return (*RUN, "--steps", cls.steps)
 
     def undisturbed(self):
         cls = type(self)
         if cls.whole is None:
-            record = self.train(*RUN, out="whole")
+            record = self.train(*self.command(), out="whole")
             cls.whole = record["losses"], read_safetensors(self.folder / "whole" / "weights.safetensors")
         return cls.whole
 
@@ -74,7 +80,7 @@ class Rebalance(KerfTest):
         return report
 
     def test_local_workers(self):
-        process = self.start("train", *RUN, "--rebalance", "--json", "--out", self.folder / "local")
+        process = self.start("train", *self.command(), "--rebalance", "--json", "--out", self.folder / "local")
         answer, printed = self.run_with_a_slow_worker(process, lambda: self.second_of(process))
         self.assertEqual(process.returncode, 0, printed)
         self.expect_rebalanced(answer, printed, "local")
@@ -82,7 +88,7 @@ class Rebalance(KerfTest):
     def asked_for_an_end_once_there_is(self, file):
         out = self.folder / "asked"
         shutil.rmtree(out, ignore_errors=True)
-        process = self.start("train", *RUN, "--rebalance", "--save-every", "10m", "--json", "--out", out)
+        process = self.start("train", *self.command(), "--rebalance", "--save-every", "10m", "--json", "--out", out)
 
         def ask():
             self.assertTrue(wait_until(lambda: list(out.glob(file)), 120))
@@ -99,7 +105,7 @@ class Rebalance(KerfTest):
         self.assertIn("interrupted; --resume", printed)
         code, printed = self.asked_for_an_end_once_there_is("checkpoints/*/manifest.json")
         self.assertIn(code, (130, -signal.SIGTERM), printed)
-        report = self.train(*RUN, "--save-every", "10m", "--resume", out, out="asked")
+        report = self.train(*self.command(), "--save-every", "10m", "--resume", out, out="asked")
         losses, weights = self.undisturbed()
         self.assertEqual(report["losses"], losses)
         self.assertEqual(read_safetensors(out / "weights.safetensors"), weights)
@@ -108,7 +114,7 @@ class Rebalance(KerfTest):
         out = self.folder / "put-off"
         out.mkdir()
         (out / "rebalance").write_text("a file where a folder is to be")
-        process = self.start("train", *RUN, "--rebalance", "--json", "--out", out)
+        process = self.start("train", *self.command(), "--rebalance", "--json", "--out", out)
         answer, printed = self.run_with_a_slow_worker(process, lambda: self.second_of(process))
         self.assertEqual(process.returncode, 0, printed)
         self.assertRegex(printed, r"kerf: note: the plan stays for now, and another is looked for later: worker 1 takes .*, and .*rebalance/rebalanced\.json: ")
@@ -120,7 +126,7 @@ class Rebalance(KerfTest):
 
     def test_workers_that_connected_keep_their_numbers(self):
         address = free_address()
-        process = self.start("train", *RUN, "--rebalance", "--listen", address, "--json", "--out", self.folder / "connected")
+        process = self.start("train", *self.command(), "--rebalance", "--listen", address, "--json", "--out", self.folder / "connected")
         workers = [self.start("worker", "--connect", address)]
         for line in process.stderr:
             if "1 of 2 workers" in line:
