@@ -6,7 +6,8 @@ Rows a second, in turn, of a perceptron of equal layers
   best         of the plan that is made beforehand for that worker's speed, by operators' times of an undisturbed run
   unchanged    of the plan for workers that are alike
 
-with the worker slow all the time in the last two. The goal is that the first is at least 0.85 of the second.
+with the worker slow all the time in the last two. A step takes many times as long as one stop, or its end would wait for most of
+them, whatever the plan. The goal is that the first is at least 0.85 of the second.
 
     bench/rebalance.py [--kerf build/release/bin/kerf] [--rounds 3]
 """
@@ -62,10 +63,10 @@ def trained(options, folder, flags, steps, slow, after):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kerf", default="build/release/bin/kerf")
-    parser.add_argument("--sizes", default="-".join(["512"] * 9 + ["10"]))
+    parser.add_argument("--sizes", default="-".join(["1536"] * 9 + ["10"]))
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--slow", type=int, default=1, help="which worker")
-    parser.add_argument("--steps", type=int, default=1500)
+    parser.add_argument("--steps", type=int, default=240)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     rows = {"rebalanced": [], "best": [], "unchanged": []}
