@@ -29,14 +29,14 @@ std::string write(const fs::path& folder, const char* name, const Json& json) {
 std::string write_devices(const fs::path& folder, const partitioner::Capacities& capacities) {
   Json devices = {{"kerf_devices", 1}};
   devices.update(partitioner::capacities_json(capacities));
-  const std::string file = write(folder, kDevicesFile, devices);
+  std::string file = write(folder, kDevicesFile, devices);
   std::ignore = partitioner::read_devices(runtime::read_file(file, kMostText), file,
                                           static_cast<int>(capacities.workers.size()));
   return file;
 }
 
 std::string write_rebalanced(const fs::path& folder, const Rebalanced& rebalanced) {
-  const std::string file =
+  std::string file =
       write(folder, kRebalancedFile,
             {{"left_ns", rebalanced.left_ns}, {"rebalances", to_json(rebalanced.all)}});
   std::ignore = read_rebalanced(file);
@@ -56,7 +56,7 @@ Rebalanced read_rebalanced(const std::string& file) {
 std::vector<std::string> flags_to_go_on(const fs::path& folder, const Rebalanced& rebalanced,
                                         const Json& profile, const partitioner::Capacities& devices,
                                         const partitioner::Model& model) {
-  const std::string known = write_rebalanced(folder, rebalanced);
+  std::string known = write_rebalanced(folder, rebalanced);
   const std::string times = write(folder, kProfileFile, profile);
   std::ignore = read_profile_file(times, model);
   return {"--profile",    times,           "--devices", write_devices(folder, devices),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs whose processes are killed at random moments: what of them is lost, and how long the others take to go on.
 
-    bench/random_kills.py [--kills 2000] [--seed 1] [--at-once 2] [--build build/release]
+    bench/random_kills.py [--kills 2000] [--minutes M] [--seed 1] [--at-once 2] [--build build/release]
 
 A run is one of the commands below. One to three of its processes are killed, workers and now and then the scheduler. Behind the death of a worker the run goes on by itself;
 behind that of the scheduler it is started again, with --resume where it has left a checkpoint. It is lost unless it ends with exit code 0 and, byte for byte, with what an
@@ -208,6 +208,7 @@ def figures(seconds):
 def main():
     flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     flags.add_argument("--kills", type=int, default=2000)
+    flags.add_argument("--minutes", type=float, default=float("inf"), help="then it ends, with fewer")
     flags.add_argument("--seed", type=int, default=1)
     flags.add_argument("--at-once", type=int, default=2, help="runs beside each other")
     flags.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
@@ -226,7 +227,8 @@ def main():
 
         number = 0
         with concurrent.futures.ThreadPoolExecutor(asked.at_once) as pool:
-            while table.sum("kills") < asked.kills:
+            end = time.monotonic() + 60 * asked.minutes
+            while table.sum("kills") < asked.kills and time.monotonic() < end:
                 batch = [(top / str(number + i), chance.getrandbits(32)) for i in range(4 * asked.at_once)]
                 number += len(batch)
                 for answer in pool.map(lambda each: kills.disturbed(cases, whole, *each), batch):
