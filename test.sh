@@ -2,8 +2,8 @@
 # Sets everything up and runs all tests. Ends with ctest's summary and what each section took.
 #
 #   ./test.sh             the full suite (with the CUDA device where CUDA Toolkit and cuDNN are found), and under
-#                         AddressSanitizer, UndefinedBehaviorSanitizer and ThreadSanitizer what talks to strangers
-#                         and shares memory (the tests that are labelled sanitized)
+#                         AddressSanitizer, UndefinedBehaviorSanitizer and ThreadSanitizer the lowest floor, which
+#                         talks to strangers and shares memory (the tests that are labelled sanitized)
 #   ./test.sh quick       unit and lint tests of the release build
 #   ./test.sh sanitizers  all suites under AddressSanitizer and UndefinedBehaviorSanitizer, and under
 #                         ThreadSanitizer all that runs in one process (an hour on two cores)
@@ -109,6 +109,6 @@ begin_build "asan sanitized_tests" "tsan sanitized_tests"
 ctest --preset full || tested=$?
 end_build "$tested"
 
-section "asan and tsan: what talks to strangers and shares memory"
+section "asan and tsan: the lowest floor"
 ctest --preset asan-sanitized --progress
 ctest --preset tsan-sanitized --progress

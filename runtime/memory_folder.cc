@@ -34,8 +34,8 @@ constexpr std::string_view kPrefix = "kerf-kept-";
 constexpr size_t kNameDigits = 32;
 constexpr auto kRemoval = 10s;
 constexpr auto kStart = 60s;  // of a warden
-constexpr int kTries = 5;
-constexpr auto kMoment = 5ms;        // more than a warden's look at a folder takes
+constexpr int kTries = 200;   // a second: a warden that looks may have lost its processor
+constexpr auto kMoment = 5ms;
 constexpr long kTmpfs = 0x01021994;  // statfs(2)
 constexpr long kRamfs = 0x858458f6;
 

@@ -208,10 +208,10 @@ void Rebalance::plan_for(const std::stop_token& stop, Proposal& proposal) const 
     prove(anew, proposal.schedule);
     proposal.moved = moved_weights(run_.planned, anew);
     proposal.plan = std::move(anew);
-  } catch (const Error& error) {
-    proposal.failure = first_line(error.what());
   } catch (const SearchStopped&) {
     proposal.failure = "the run is over";
+  } catch (const std::exception& error) {  // no memory for it, too: the run stays as it is
+    proposal.failure = first_line(error.what());
   }
 }
 
@@ -255,7 +255,12 @@ void Rebalance::decide(const schedmp::StepRecord& step, int64_t steps_left, int6
   const auto slowness = paces_.slowness();
   if (!slowness) return;
   const Proposal proposal = std::move(*std::exchange(found_, std::nullopt));
-  const Outlook now = outlook(proposal, *slowness);
+  Outlook now;
+  try {
+    now = outlook(proposal, *slowness);
+  } catch (const std::exception& error) {
+    return put_off(now_ns, error.what());
+  }
   if (schedmp::pays({.before = now.before_seconds,
                      .after = now.after_seconds,
                      .step = paces_.step_seconds(),

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <type_traits>
 
 #include "apps/data/datasets.h"
 #include "apps/given_weights.h"
@@ -133,6 +134,17 @@ void TrainCommand::check_shrink() const {
           "--devices lists the workers that the run begins with; leave one of them out");
 }
 
+// What cannot be done says how to go on by hand.
+template <class Does>
+std::invoke_result_t<Does> with_way_on(const std::string& way_on, Does does) {
+  try {
+    return does();
+  } catch (const Error& error) {
+    if (way_on.empty()) throw;
+    throw Error(error.code(), format("{}; {}", error.message(), way_on), error.where());
+  }
+}
+
 // As a person would: by the same command, from the newest checkpoint, if there is one of this run.
 void TrainCommand::go_on_with(const FewerWorkers& fewer) const {
   std::vector<std::string> more{"--workers", std::to_string(fewer.left())};
@@ -149,7 +161,8 @@ void TrainCommand::go_on_with(const FewerWorkers& fewer) const {
   fewer.end_if_asked(way_on);
   // Which of them are slow is measured anew: they have other numbers.
   if (!rebalance_flags.known.empty()) {
-    const auto alike = flags_of_fewer(rebalance_folder(), fewer.left(), rebalanced);
+    const auto alike = with_way_on(
+        way_on, [&] { return flags_of_fewer(rebalance_folder(), fewer.left(), rebalanced); });
     more.insert(more.end(), alike.begin(), alike.end());
   }
   tell_notes({format("{}; goes on with {}, from {}", first_line(fewer.message()),
@@ -158,12 +171,8 @@ void TrainCommand::go_on_with(const FewerWorkers& fewer) const {
 }
 
 void TrainCommand::begin_again(std::vector<std::string> more, const std::string& way_on) const {
-  try {
-    runtime::begin_process_again(process->argc, process->argv, std::move(more));
-  } catch (const Error& error) {
-    if (way_on.empty()) throw;
-    throw Error(error.code(), format("{}; {}", error.message(), way_on), error.where());
-  }
+  with_way_on(way_on,
+              [&] { runtime::begin_process_again(process->argc, process->argv, std::move(more)); });
 }
 
 Outcome TrainCommand::run_watched(const Planned& planned, const schedmp::Schedule& schedule,
