@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <type_traits>
 
 #include "apps/data/datasets.h"
 #include "apps/given_weights.h"
@@ -135,14 +134,9 @@ void TrainCommand::check_shrink() const {
 }
 
 // What cannot be done says how to go on by hand.
-template <class Does>
-std::invoke_result_t<Does> with_way_on(const std::string& way_on, Does does) {
-  try {
-    return does();
-  } catch (const Error& error) {
-    if (way_on.empty()) throw;
-    throw Error(error.code(), format("{}; {}", error.message(), way_on), error.where());
-  }
+[[noreturn]] void fail_with(const Error& error, const std::string& way_on) {
+  if (way_on.empty()) throw error;
+  throw Error(error.code(), format("{}; {}", error.message(), way_on), error.where());
 }
 
 // As a person would: by the same command, from the newest checkpoint, if there is one of this run.
@@ -161,9 +155,12 @@ void TrainCommand::go_on_with(const FewerWorkers& fewer) const {
   fewer.end_if_asked(way_on);
   // Which of them are slow is measured anew: they have other numbers.
   if (!rebalance_flags.known.empty()) {
-    const auto alike = with_way_on(
-        way_on, [&] { return flags_of_fewer(rebalance_folder(), fewer.left(), rebalanced); });
-    more.insert(more.end(), alike.begin(), alike.end());
+    try {
+      const auto alike = flags_of_fewer(rebalance_folder(), fewer.left(), rebalanced);
+      more.insert(more.end(), alike.begin(), alike.end());
+    } catch (const Error& error) {
+      fail_with(error, way_on);
+    }
   }
   tell_notes({format("{}; goes on with {}, from {}", first_line(fewer.message()),
                      plural(fewer.left(), "worker"), from)});
@@ -171,8 +168,11 @@ void TrainCommand::go_on_with(const FewerWorkers& fewer) const {
 }
 
 void TrainCommand::begin_again(std::vector<std::string> more, const std::string& way_on) const {
-  with_way_on(way_on,
-              [&] { runtime::begin_process_again(process->argc, process->argv, std::move(more)); });
+  try {
+    runtime::begin_process_again(process->argc, process->argv, std::move(more));
+  } catch (const Error& error) {
+    fail_with(error, way_on);
+  }
 }
 
 Outcome TrainCommand::run_watched(const Planned& planned, const schedmp::Schedule& schedule,
