@@ -1,7 +1,8 @@
 // What one process of a run tells the next that goes on under another plan: kerf train --rebalance,
 // and --shrink behind that. Files in a folder of the run, written while the run may still stay as
-// it is, and flags that name them; but who of the crew may come back to which place is known only
-// once the crew was let go, when nothing may fail any more, and so that is a flag itself.
+// it is (by --shrink, once workers are lost: what fails then ends the run, and says how to go on),
+// and flags that name them; but who of the crew may come back to which place is known only once the
+// crew was let go, when no file should be needed any more, and so that is a flag itself.
 #pragma once
 
 #include <cstdint>

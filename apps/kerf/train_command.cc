@@ -133,9 +133,9 @@ void TrainCommand::check_shrink() const {
           "--devices lists the workers that the run begins with; leave one of them out");
 }
 
-// What cannot be done says how to go on by hand.
+// What was caught says how to go on by hand.
 [[noreturn]] void fail_with(const Error& error, const std::string& way_on) {
-  if (way_on.empty()) throw error;
+  if (way_on.empty()) throw;
   throw Error(error.code(), format("{}; {}", error.message(), way_on), error.where());
 }
 

@@ -257,32 +257,19 @@ INSTANTIATE_TEST_SUITE_P(
                               .source = "dropping"}));
 
 // Those that repeat none.
-INSTANTIATE_TEST_SUITE_P(Counted, CommittedTraining,
-                         testing::Values(Committed{.workers = 2,
-                                                   .replicas = 2,
-                                                   .consistency = "ssp:2",
-                                                   .source = "12-24-18-10-5",
-                                                   .repeats_bits = false},
-                                         Committed{.workers = 2,
-                                                   .replicas = 2,
-                                                   .consistency = "async",
-                                                   .source = "12-24-18-10-5",
-                                                   .push = 3,
-                                                   .fetch = 2,
-                                                   .repeats_bits = false},
-                                         Committed{.workers = 1,
-                                                   .replicas = 4,
-                                                   .consistency = "async",
-                                                   .source = "12-24-18-10-5",
-                                                   .groups = 2,
-                                                   .repeats_bits = false},
-                                         Committed{.workers = 2,
-                                                   .replicas = 2,
-                                                   .consistency = "async",
-                                                   .source = "12-24-18-10-5",
-                                                   .groups = 2,
-                                                   .push = 2,
-                                                   .repeats_bits = false}));
+Committed counted(Committed training) {
+  training.source = "12-24-18-10-5";
+  training.repeats_bits = false;
+  return training;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Counted, CommittedTraining,
+    testing::Values(
+        counted({.workers = 2, .replicas = 2, .consistency = "ssp:2"}),
+        counted({.workers = 2, .replicas = 2, .consistency = "async", .push = 3, .fetch = 2}),
+        counted({.workers = 1, .replicas = 4, .consistency = "async", .groups = 2}),
+        counted({.workers = 2, .replicas = 2, .consistency = "async", .groups = 2, .push = 2})));
 
 // Before the first direction, and after one iteration and several.
 INSTANTIATE_TEST_SUITE_P(
