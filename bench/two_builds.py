@@ -1,10 +1,10 @@
 """Two builds in turns, within one run: what every figure of docs/benchmarks.md costs in the one over the other.
 
-    two_builds.py OLD NEW [--rounds 9] [--only training|pipeline|dispatch|data-plane] [--json]
+    two_builds.py OLD NEW [--rounds 9] [--only training|pipeline|dispatch|data-plane] [--of-new=--no-restart] [--json]
 
-OLD and NEW are build folders (build/release). A ratio is NEW over OLD, of times or of the reciprocals of rates: below 1
-NEW is faster. Each round runs both, the order swapped every time. The bounds hold the geometric mean with 95 %, one-sided
-each (Student's t over the logarithms).
+OLD and NEW are build folders (build/release); --of-new is a flag of kerf train that only NEW knows. A ratio is NEW over
+OLD, of times or of the reciprocals of rates: below 1 NEW is faster. Each round runs both, the order swapped every time.
+The bounds hold the geometric mean with 95 %, one-sided each (Student's t over the logarithms).
 """
 
 import argparse
@@ -25,9 +25,17 @@ TRAINING = {
 }
 
 
+class Build:
+    def __init__(self, folder, flags=()):
+        self.folder, self.flags = pathlib.Path(folder), list(flags)
+
+    def __truediv__(self, name):
+        return self.folder / name
+
+
 def step_seconds(build, what, steps, workers, transport):
     with tempfile.TemporaryDirectory() as folder:
-        report = answer([build / "bin/kerf", "train", *what, "--workers", workers, "--transport", transport, "--threads",
+        report = answer([build / "bin/kerf", "train", *what, *build.flags, "--workers", workers, "--transport", transport, "--threads",
                          1, "--steps", steps, "--lr", "0.001", "--no-test", "--trace-steps", "0", "--json", "--out",
                          folder], "0" if workers == 1 else "0,1")
     return report["median_step_seconds"]
@@ -82,12 +90,14 @@ def compare(part, old, new, rounds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("old", type=pathlib.Path)
-    parser.add_argument("new", type=pathlib.Path)
+    parser.add_argument("old", type=Build)
+    parser.add_argument("new", type=Build)
+    parser.add_argument("--of-new", action="append", default=[])
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--only", choices=PARTS)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
+    arguments.new.flags = arguments.of_new
     report = {}
     for part in [arguments.only] if arguments.only else PARTS:
         for name, ratios in compare(PARTS[part], arguments.old, arguments.new, arguments.rounds).items():

@@ -4,7 +4,9 @@
 // thread on the way of a message: most of the time of rounds that follow each other one by one. So
 // whoever got what it waited for within 200 us, as a rule, stays awake that long, letting others
 // run meanwhile, and its processor does not halt. Where waits are longer, as behind steps of
-// training, it sleeps at once. Belongs to the thread that waits.
+// training, it sleeps at once; and where they are under 8 us, since then others are at work all the
+// time, no processor halts, and whoever waits awake only takes turns from them. Belongs to the
+// thread that waits.
 #pragma once
 
 #include <sched.h>
@@ -21,7 +23,7 @@ class BriefWait {
   template <class Come>
   bool awake(const Come& come, Deadline deadline) {
     begin_ = Clock::now();
-    if (usual_ > kBrief) return false;
+    if (usual_ < kMoment || usual_ > kBrief) return false;
     const auto end = std::min(deadline, begin_ + kBrief);
     while (!come()) {
       if (Clock::now() >= end) return false;
@@ -33,6 +35,7 @@ class BriefWait {
   void slept() { learn(); }
 
  private:
+  static constexpr Clock::duration kMoment = std::chrono::microseconds(8);
   static constexpr Clock::duration kBrief = std::chrono::microseconds(200);
 
   // One wait of many is no rule: a quarter of it counts, and at most so much.
