@@ -6,7 +6,7 @@
 A run is one of the commands below. One to three of its processes are killed, workers and now and then the scheduler. Behind the death of a worker the run goes on by itself;
 behind that of the scheduler it is started again, with --resume where it has left a checkpoint. It is lost unless it ends with exit code 0 and, byte for byte, with what an
 undisturbed run left. While the crew is assembled, a loss ends a run: it is counted, and started again. Recovery is from a death until a new worker sends its first tensor
-or result, of a scheduler's its own start included (told by kerf_die_at, of the tests). Needs a build with tests.
+or result, of a scheduler's its own start included (told by kerf_die_at, of the tests). Needs a build with tests. Ctrl-C shows what there was until then.
 """
 
 import argparse
@@ -205,6 +205,18 @@ def figures(seconds):
     return f"{statistics.median(seconds):6.2f} {max(seconds):6.2f}" if seconds else f"{'':13}"
 
 
+def go_on(kills, cases, whole, asked, chance, top, table):
+    """Disturbs runs until there were enough kills, or time is over."""
+    number = 0
+    end = time.monotonic() + 60 * asked.minutes
+    with concurrent.futures.ThreadPoolExecutor(asked.at_once) as pool:
+        while table.sum("kills") < asked.kills and time.monotonic() < end:
+            batch = [(top / str(number + i), chance.getrandbits(32)) for i in range(4 * asked.at_once)]
+            number += len(batch)
+            for answer in pool.map(lambda each: kills.disturbed(cases, whole, *each), batch):
+                table.add(*answer)
+
+
 def main():
     flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     flags.add_argument("--kills", type=int, default=2000)
@@ -225,14 +237,10 @@ def main():
         for name, (seconds, _) in whole.items():
             print(f"{name:<20} {seconds:5.1f} s undisturbed", flush=True)
 
-        number = 0
-        with concurrent.futures.ThreadPoolExecutor(asked.at_once) as pool:
-            end = time.monotonic() + 60 * asked.minutes
-            while table.sum("kills") < asked.kills and time.monotonic() < end:
-                batch = [(top / str(number + i), chance.getrandbits(32)) for i in range(4 * asked.at_once)]
-                number += len(batch)
-                for answer in pool.map(lambda each: kills.disturbed(cases, whole, *each), batch):
-                    table.add(*answer)
+        try:
+            go_on(kills, cases, whole, asked, chance, top, table)
+        except KeyboardInterrupt:
+            print("interrupted; until then:", flush=True)
     table.show()
     sys.exit(1 if table.sum("lost") else 0)
 

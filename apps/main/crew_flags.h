@@ -29,10 +29,12 @@ struct CrewFlags {
   std::string hosts;              // a file, see host_list.h: for --listen
   std::string launcher = "auto";  // see ranks.h
   bool launched = false;          // the workers are tasks of a launcher, and this process the first
-  int spares = 0;                 // that may wait, with --listen
-  std::optional<int> threads;     // per worker
-  bool no_restart = false;        // the loss of a worker ends the run
-  bool shrink = false;            // where nobody takes its place, the others go on
+  std::vector<std::string> own_worker =
+      {};                      // likewise, where the first keeps one, too: its command
+  int spares = 0;              // that may wait, with --listen
+  std::optional<int> threads;  // per worker
+  bool no_restart = false;     // the loss of a worker ends the run
+  bool shrink = false;         // where nobody takes its place, the others go on
   std::vector<runtime::Returning> returning = {};  // of --listen: who had places before
 };
 

@@ -51,7 +51,8 @@ runtime::Crew::Waiting who_is_here(const CrewFlags& flags, const CrewNeeds& need
                                    RemoteWorkers* remote, bool again) {
   if (flags.launched)
     return [tell = tell_who_is_here(flags, needs, again), again,
-            others = needs.workers + flags.spares](int here, const std::string& address) {
+            others = needs.workers + flags.spares - (flags.own_worker.empty() ? 0 : 1)](
+               int here, const std::string& address) {
       if (here > 0) return tell(here, address);
       if (again)
         fmt::print(stderr, "the task of a lost worker starts another\n");
@@ -93,6 +94,12 @@ void let_leave(runtime::Crew& crew, const CrewFlags& flags) {
     if (flags.no_restart || error.code() != ErrorCode::kLost) throw;
     tell_notes({format("{}; every result was in before", first_line(error.message()))});
   }
+}
+
+// Of a launcher's first task; its keeper is a process of this one, and ends with it.
+std::optional<runtime::Process> own_worker(const CrewFlags& flags) {
+  if (flags.own_worker.empty()) return std::nullopt;
+  return runtime::Process::spawn(flags.own_worker);
 }
 
 bool come_by_themselves(const CrewFlags& flags, const RemoteWorkers* remote) {
@@ -183,6 +190,7 @@ Driven drive(schedmp::EncodedProgram& program, const CrewFlags& given, const Cre
              ProgressBar& progress, const schedmp::LoopOptions& options) {
   const CrewFlags flags = as_launched(given, needs.workers);
   const Interrupts interrupts;
+  const auto own = own_worker(flags);  // before there is any ZeroMQ
   const auto remote = remote_workers(flags, needs, interrupts);
   try {
     return drive_crew(program, flags, needs, progress, options, interrupts, remote.get());

@@ -13,6 +13,7 @@
 #include "apps/main/flag_values.h"
 #include "runtime/host_address.h"
 #include "runtime/keeper.h"
+#include "runtime/process.h"
 
 namespace kerf::apps {
 
@@ -66,7 +67,34 @@ const CLI::App& innermost(const CLI::App& app) {
   return chosen.empty() ? app : innermost(*chosen[0]);
 }
 
-// The scheduler's host has a task that takes no device.
+// What a task's worker is told, whoever keeps it.
+struct TaskWorker {
+  std::string address;
+  std::string device;
+  std::string keys;          // empty: none
+  std::optional<int> index;  // empty: a spare
+};
+
+std::vector<std::string> command_of(const std::string& program, const TaskWorker& worker) {
+  std::vector<std::string> command{
+      program,    "worker",      "--connect",  worker.address,
+      "--device", worker.device, "--patience", std::to_string(kTaskPatience.count())};
+  if (!worker.keys.empty()) command.insert(command.end(), {"--keys", worker.keys});
+  if (worker.index) command.insert(command.end(), {"--index", std::to_string(*worker.index)});
+  return command;
+}
+
+// Of tasks that are as many as workers the first keeps the last worker, which computes on the last
+// device of its host.
+std::vector<std::string> worker_of_first_task(const CrewFlags& flags, int workers) {
+  return command_of(runtime::program_path(),
+                    {.address = flags.listen,
+                     .device = device_list(flags.device.value_or(kDefaultDevice)).back(),
+                     .keys = flags.keys,
+                     .index = workers - 1});
+}
+
+// The scheduler's host has a task whose device is none or the last.
 size_t turn_of(const Rank& rank) {
   const int local = rank.local.value_or(rank.rank);
   return static_cast<size_t>(local > 0 && local == rank.rank ? local - 1 : local);
@@ -85,19 +113,21 @@ CrewFlags as_launched(const CrewFlags& flags, int workers) {
   if (!rank) return mine;
   require(!flags.shrink, "--shrink", "the launcher started the tasks of one run; give --spares");
   require(flags.hosts.empty(), "--hosts", "the launcher starts the workers; leave one of them out");
-  const int others = workers + flags.spares;
+  const int all = workers + flags.spares;
   require(
-      rank->ranks - 1 == others, "--launcher",
-      format("it started {}, a scheduler and {}, and the run has {}{}; start {} or give "
-             "--launcher none",
-             plural(rank->ranks, "task"), plural(rank->ranks - 1, "worker"), workers,
-             flags.spares > 0 ? format(" and {}", plural(flags.spares, "spare")) : "", others + 1));
+      rank->ranks == all || rank->ranks == all + 1, "--launcher",
+      format("it started {}, and the run has {}{}; start {}, or {} where the first is to be the "
+             "scheduler alone, or give --launcher none",
+             plural(rank->ranks, "task"), plural(workers, "worker"),
+             flags.spares > 0 ? format(" and {}", plural(flags.spares, "spare")) : "", all,
+             all + 1));
   const std::vector<runtime::DeviceKind> kinds = device_kinds(flags);
   require(std::ranges::all_of(kinds, [&](auto kind) { return kind == kinds[0]; }), "--device",
           "tasks of each host take devices of the list in turn, and a plan has to know whose are "
           "GPUs; give CPUs or GPUs alone");
   mine.launched = true;
   mine.listen = address_of(*rank, flags.listen);
+  if (rank->ranks == all) mine.own_worker = worker_of_first_task(mine, workers);
   return mine;
 }
 
@@ -113,16 +143,13 @@ std::optional<int> serve_if_launched(const CLI::App& app) {
   if (rank->rank == 0) return std::nullopt;
   const std::string device = given(command, "--device");
   const std::vector<std::string> devices = device_list(device.empty() ? kDefaultDevice : device);
-  std::vector<std::string> worker{"/proc/self/exe", "worker",
-                                  "--connect",      address,
-                                  "--device",       devices[turn_of(*rank) % devices.size()],
-                                  "--patience",     std::to_string(kTaskPatience.count())};
-  const auto add = [&](const char* flag, const std::string& value) {
-    if (!value.empty()) worker.insert(worker.end(), {flag, value});
-  };
-  add("--keys", given(command, "--keys"));
-  if (const int workers = rank->ranks - 1 - spares_of(command); rank->rank <= workers)
-    add("--index", std::to_string(rank->rank - 1));
+  const int workers = rank->ranks - 1 - spares_of(command);  // of tasks beyond the first
+  std::vector<std::string> worker =
+      command_of("/proc/self/exe",
+                 {.address = address,
+                  .device = devices[turn_of(*rank) % devices.size()],
+                  .keys = given(command, "--keys"),
+                  .index = rank->rank <= workers ? std::optional(rank->rank - 1) : std::nullopt});
   // Who ends a job tells every task, and the first, which may have a checkpoint to write, tells the
   // others in its own time.
   std::ignore = std::signal(SIGTERM, SIG_IGN);

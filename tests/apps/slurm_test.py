@@ -133,6 +133,16 @@ class Slurm(KerfTest):
         self.same_as_here(answer, "--steps", 6)
         self.assertRegex(answer.stderr, r"listening at tcp://127\.0\.0\.1:(2[3-9]|30)\d{3} for 2 other tasks")
 
+    def test_of_as_many_tasks_as_workers_the_first_keeps_one_too(self):
+        train = (KERF, "train", *RUN, "--steps", 6, "--json", "--out", self.folder / "far")
+        answer = self.srun("-N", 2, "-n", 2, *train)
+        report = self.same_as_here(answer, "--steps", 6)
+        self.assertEqual(len({worker["pid"] for worker in report["workers"]}), 2)
+        self.assertRegex(answer.stderr, "listening at .* for 1 other task\n")
+        spare = self.srun("-n", 3, *train, "--spares", 1)
+        self.same_as_here(spare, "--steps", 6)
+        self.assertRegex(spare.stderr, "listening at .* for 2 other tasks\n")
+
     def test_programs_are_tasks_too_and_may_be_told_where_to_meet(self):
         flags = ("least-squares", "--rows", 200, "--columns", 20, "--workers", 2, "--json")
         [port] = free_ports(1)
@@ -158,7 +168,7 @@ class Slurm(KerfTest):
 
     def test_what_cannot_be_is_told_by_the_first_task(self):
         train = (KERF, "train", *RUN, "--steps", 2, "--out", self.folder / "far")
-        for more, parts in (((), ("--launcher: it started 4 tasks", "3 workers", "the run has 2", "start 3")),
+        for more, parts in (((), ("--launcher: it started 4 tasks", "the run has 2 workers", "start 2, or 3 where")),
                             (("--launcher", "torchrun"), ("--launcher: nobody says", "torchrun")),
                             (("--hosts", __file__), ("--hosts: ",))):
             with self.subTest(more=more):
