@@ -5,7 +5,7 @@
 
 A run is one of the commands below. One to three of its processes are killed, workers and now and then the scheduler. Behind the death of a worker the run goes on by itself;
 behind that of the scheduler it is started again, with --resume where it has left a checkpoint. It is lost unless it ends with exit code 0 and, byte for byte, with what an
-undisturbed run left. While the crew is assembled, a loss ends a run: it is counted, and started again. Recovery is from a death until a new worker sends its first tensor
+undisturbed run left. Recovery is from a death until a new worker sends its first tensor
 or result, of a scheduler's its own start included (told by kerf_die_at, of the tests). Needs a build with tests. Ctrl-C shows what there was until then.
 """
 
@@ -93,10 +93,6 @@ class Kills:
         lines = (line.split() for line in (folder / "messages").read_text().splitlines())
         return [(int(ns), int(pid), plane, int(kind)) for ns, pid, _, plane, kind, _ in lines]
 
-    def is_at_work(self, folder, since):
-        """Whether a worker has been told to start."""
-        return any(ns > since and (plane == "data" or kind == 6) for ns, _, plane, kind in self.messages(folder))
-
     def undisturbed(self, case, folder):
         folder.mkdir()
         begin = time.monotonic()
@@ -119,9 +115,9 @@ class Kills:
         return victim, at
 
     def run(self, case, folder, moments, chance):
-        """Kills at these moments, and returns the kills, how often the crew was being assembled, and the exit code."""
-        begin, began = time.monotonic(), time.monotonic_ns()
-        process, kills, assembling, waiting = self.start(case, folder, False), [], 0, collections.deque(moments)
+        """Kills at these moments, and returns the kills and the exit code."""
+        begin = time.monotonic()
+        process, kills, waiting = self.start(case, folder, False), [], collections.deque(moments)
         while True:
             while waiting and time.monotonic() - begin >= waiting[0]:
                 waiting.popleft()
@@ -134,16 +130,13 @@ class Kills:
             if code is not None:
                 while self.kerf.processes_of(process.pid):
                     time.sleep(0.02)
-                if code == 1 and kills and kills[-1][1] > began and not self.is_at_work(folder, began):
-                    assembling += 1
-                elif code != -signal.SIGKILL:
+                if code != -signal.SIGKILL:
                     break
-                began = time.monotonic_ns()
                 process = self.start(case, folder, any(folder.glob("*/**/manifest.json")))
             time.sleep(0.005)
         if code is None:
             os.killpg(process.pid, signal.SIGKILL)
-        return kills, assembling, process.wait()
+        return kills, process.wait()
 
     def recoveries(self, folder, kills):
         """Of each kill that a worker took the place of: who was killed, and the seconds until a new one sent what it computed."""
@@ -164,30 +157,30 @@ class Kills:
 
 
     def disturbed(self, cases, whole, folder, seed):
-        """One run, whatever it is by this seed: its name, the kills, losses while it was assembled, whether it was not lost, the recoveries."""
+        """One run, whatever it is by this seed: its name, the kills, whether it was not lost, the recoveries."""
         chance = random.Random(seed)
         case = chance.choice(cases)
         seconds, left = whole[case.name]
         folder.mkdir()
         moments = sorted(chance.uniform(0.02, seconds) for _ in range(chance.randint(1, 3)))
-        killed, assembling, code = self.run(case, folder, moments, chance)
+        killed, code = self.run(case, folder, moments, chance)
         same = code == 0 and case.left(folder) == left
         if not same:
             print(f"LOST {case.name}, seed {seed}: exit code {code}, {killed}\n{(folder / 'stderr').read_text()[-2000:]}", flush=True)
         times = self.recoveries(folder, killed)
         shutil.rmtree(folder)
-        return case.name, killed, assembling, same, times
+        return case.name, killed, same, times
 
 
 class Table:
-    COLUMNS = ("runs", "kills", "schedulers", "assembling", "lost")
+    COLUMNS = ("runs", "kills", "schedulers", "lost")
 
     def __init__(self):
         self.rows = collections.defaultdict(lambda: collections.defaultdict(list))
 
-    def add(self, name, killed, assembling, same, times):
+    def add(self, name, killed, same, times):
         for row in (self.rows["all"], self.rows[name]):
-            for column, value in zip(self.COLUMNS, (1, len(killed), sum(who == SCHEDULER for who, _ in killed), assembling, 0 if same else 1), strict=True):
+            for column, value in zip(self.COLUMNS, (1, len(killed), sum(who == SCHEDULER for who, _ in killed), 0 if same else 1), strict=True):
                 row[column].append(value)
             for who, seconds in times:
                 row[who].append(seconds)

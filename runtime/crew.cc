@@ -20,6 +20,7 @@ using State = Member::State;
 
 constexpr auto kPoliteStop = 1s;
 constexpr auto kOrderlyStop = 10s;
+constexpr int kLossesWhileAssembled = 3;
 constexpr auto kComeByThemselves =
     3s;  // those who are started again, here or elsewhere, and spares
 
@@ -142,7 +143,15 @@ LiveCrew::~LiveCrew() {
 
 void LiveCrew::assemble(const Waiting& waiting) {
   const std::lock_guard listening(listening_);
-  wait_for_all(waiting, options_.assemble_timeout);
+  for (int losses = 1;; ++losses) {
+    try {
+      return wait_for_all(waiting, options_.assemble_timeout);
+    } catch (const Error& loss) {
+      if (!lost_ || !options_.begins_again || losses == kLossesWhileAssembled) throw;
+      options_.begins_again(loss);
+    }
+    begin_again();
+  }
 }
 
 void LiveCrew::wait_for_all(const Waiting& waiting, std::chrono::milliseconds timeout) {
@@ -237,6 +246,19 @@ void LiveCrew::tell_connected_to_come_again() {
   }
 }
 
+void LiveCrew::begin_again() {
+  end_epoch();
+  over_.reset();
+  culprit_.reset();
+  lost_ = false;
+  try {
+    begin_epoch();
+  } catch (const Error& error) {
+    over_ = error;
+    throw;
+  }
+}
+
 int LiveCrew::here() const {
   const std::lock_guard listening(listening_);
   return roster_ ? roster_->joined() : 0;
@@ -254,16 +276,7 @@ std::vector<Returning> LiveCrew::hand_over() {
 void LiveCrew::restart(const Waiting& waiting) {
   const std::lock_guard listening(listening_);
   KERF_CHECK(over_ && lost_, "a crew that lost nobody begins again");
-  end_epoch();
-  over_.reset();
-  culprit_.reset();
-  lost_ = false;
-  try {
-    begin_epoch();
-  } catch (const Error& error) {
-    over_ = error;
-    throw;
-  }
+  begin_again();
   wait_for_all(waiting, options_.restart_timeout.value_or(options_.assemble_timeout));
   check_transports(started_->send);  // others may be elsewhere
   check_transports(started_->serve);
@@ -272,7 +285,7 @@ void LiveCrew::restart(const Waiting& waiting) {
 
 bool LiveCrew::can_restart() const {
   const std::lock_guard listening(listening_);
-  return over_ && lost_;
+  return over_ && lost_ && started_;
 }
 
 std::string LiveCrew::kept_file(int worker, int which) {

@@ -14,7 +14,10 @@ namespace {
 using namespace std::chrono_literals;
 using State = Member::State;
 
-constexpr auto kSettle = 700ms;  // for the reports that tell who waited for a lost worker
+// For the reports that tell who waited for whom, and for a cause to show; less where somebody is
+// gone, since the others wait.
+constexpr auto kSettle = 700ms;
+constexpr auto kSettleBehindALoss = 400ms;
 constexpr int kDrainAtMost = 10'000;
 
 }  // namespace
@@ -144,14 +147,15 @@ void LiveCrew::check() {
   if (over_) return;
   look_at_spares();
   auto& members = roster_->members();
-  if (first_failed(members) == nullptr && !find_loss(members, options_, Clock::now())) return;
-  settle();
+  const auto loss = find_loss(members, options_, Clock::now());
+  if (first_failed(members) == nullptr && !loss) return;
+  settle(loss && loss->gone ? kSettleBehindALoss : kSettle);
   // When a worker dies, others fail because of it: the loss is the cause.
   if (const auto cause = find_loss(members, options_, Clock::now())) {
     auto& process = members[static_cast<size_t>(cause->worker)].process;
     if (process) process->kill(SIGKILL);  // it may be stopped, and would not hear us
     culprit_ = cause->worker;
-    lost_ = cause->gone && options_.transport != TransportKind::kInproc && started_ && !stopping_;
+    lost_ = cause->gone && options_.transport != TransportKind::kInproc && !stopping_;
     return fail(loss_error(members, *cause, Clock::now()));
   }
   const Member* const member = first_failed(members);
@@ -164,14 +168,14 @@ void LiveCrew::check() {
 
 // Waits until everybody who still speaks has reported once more, so that the error can tell who
 // waits for whom, and until a cause had time to show.
-void LiveCrew::settle() {
+void LiveCrew::settle(Clock::duration at_most) {
   const auto begin = Clock::now();
-  const auto deadline = begin + kSettle;
+  const auto deadline = begin + at_most;
   const auto fresh = [&](const Member& member) {
     if (may_be_lost(member, Clock::now())) return false;
     return member.state == State::kLeft || member.state == State::kAbsent || member.failure ||
            member.process_end || member.broken_at || begin >= member.heard + options_.silence ||
-           member.reported > begin + kSettle / 4;
+           member.reported > begin + at_most / 4;
   };
   const auto& members = roster_->members();
   while (Clock::now() < deadline && !std::all_of(members.begin(), members.end(), fresh)) {

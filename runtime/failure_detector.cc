@@ -7,7 +7,7 @@ using namespace std::chrono_literals;
 
 // A worker's last words may still be in the socket when the kernel tells of its end.
 constexpr auto kLastWords = 50ms;
-constexpr auto kReconnect = 500ms;
+constexpr auto kReconnect = 400ms;
 
 double seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 

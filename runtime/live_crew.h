@@ -58,6 +58,8 @@ class LiveCrew final : public Crew {
   // Of this epoch: its workers, or an address for them.
   void begin_epoch();
   void end_epoch();
+  // Of all workers: the next epoch, and nobody is lost.
+  void begin_again();
   void wait_for_all(const Waiting& waiting, std::chrono::milliseconds timeout);
   void look_at_spares();
   void tell_connected_to_come_again();
@@ -77,7 +79,7 @@ class LiveCrew final : public Crew {
   void send_store_answers();
   void drain();
   void check();
-  void settle();
+  void settle(Clock::duration at_most);
   void fail(Error error);
   void throw_if_over() const;
   void tell_all_to_stop();

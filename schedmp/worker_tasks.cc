@@ -15,6 +15,8 @@ namespace {
 constexpr size_t kMostKept = size_t{256} << 20;  // bytes of tasks and results, of all workers
 constexpr int kCommitShare = 100;                // of the time, one part goes into commits
 constexpr int kLossesInARound = 3;
+constexpr int64_t kRoundsUntold = 8;  // that a worker may have done when it died, at most
+constexpr int kLossesWithoutARound = 10;
 constexpr int kRestartsInARow = 3;       // that fail
 constexpr int64_t kMostLater = 100'000;  // times as long until the next commit
 
@@ -163,18 +165,23 @@ int64_t WorkerTasks::first_missing() const {
   return first;
 }
 
-// What ends a worker in one round would do so for ever.
+// What ends a worker in one round would do so for ever. One that is lost well before, while what it
+// had done is repeated, did not come to that round; but so many of these are enough, too.
 void WorkerTasks::expect_another_end(const Error& loss) {
-  const int64_t at = first_missing();
-  if (at != lost_at_) {
-    losses_there_ = 0;
-    first_loss_ = loss;
-  }
-  lost_at_ = at;
-  if (++losses_there_ < kLossesInARound) return;
+  const int64_t missing = first_missing();
+  if (missing != lost_at_) losses_there_ = losses_since_ = 0;
+  lost_at_ = missing;
+  const std::optional<int> culprit = crew_.culprit();
+  const auto at = culprit ? logs_[static_cast<size_t>(*culprit)].at() : std::nullopt;
+  const bool there = !at || at->round >= missing - kRoundsUntold;
+  if (losses_since_++ == 0 || (there && losses_there_ == 0)) first_loss_ = loss;
+  if (there) ++losses_there_;
+  if (losses_there_ < kLossesInARound && losses_since_ < kLossesWithoutARound) return;
   throw Error(first_loss_->code(),
-              kerf::format("{}\n  that, and {} losses in the same round since",
-                           first_loss_->message(), kLossesInARound - 1),
+              kerf::format("{}\n  that, and {} losses {} since", first_loss_->message(),
+                           (losses_there_ < kLossesInARound ? losses_since_ : losses_there_) - 1,
+                           losses_there_ < kLossesInARound ? "before anything new was done"
+                                                           : "in the same round"),
               first_loss_->where());
 }
 

@@ -115,7 +115,8 @@ class WorkerTasks {
   int64_t repeated_ = 0;
   std::vector<int64_t> kept_bytes_;  // by worker
   int64_t lost_at_ = -1;             // the first round that was not done at the last loss
-  int losses_there_ = 0;             // in a row
+  int losses_there_ = 0;             // about there, in a row
+  int losses_since_ = 0;             // there and before
   std::optional<Error> first_loss_;  // of those
 };
 

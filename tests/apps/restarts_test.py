@@ -90,11 +90,6 @@ class R1(DyingTest):
             answer = run(*STEPS, "--transport", transport, "--out", self.folder / name, env=environment)
             messages = self.messages(file)
             death = next((i for i, each in enumerate(messages) if each.plane == "died"), None)
-            # While the crew is assembled, a loss ends the run.
-            begun = any(each.plane == "data" or kind_of(each) == READY for each in messages[:death])
-            if answer.returncode == 1 and death is not None and not begun:
-                self.assertIn("was lost: signal 9", answer.stderr)
-                return 0, True
             self.assertEqual(answer.returncode, 0, answer.stderr)
             restarts = self.expect_same(name, whole)["restarts"]
             self.assertEqual(answer.stderr.count("all workers begin again"), restarts)
@@ -118,6 +113,18 @@ class R1(DyingTest):
                 answer = self.dies_at(at)
                 self.assertEqual(answer.returncode, 0, answer.stderr)
                 self.assertEqual(self.expect_same(at, self.outcome("whole"))["restarts"], 1)
+
+    def test_killed_while_the_crew_is_assembled(self):
+        run(*STEPS, "--out", self.folder / "whole")
+        for at in ("1 control 1 0 before", "2 control 1 0 after"):
+            with self.subTest(at=at):
+                answer = self.dies_at(at)
+                self.assertEqual(answer.returncode, 0, answer.stderr)
+                self.assertLessEqual(self.expect_same(at, self.outcome("whole"))["restarts"], 1)
+                self.assertRegex(answer.stderr, r"was lost: signal 9[^\n]*[\n;] ?all workers (start|begin) again")
+        answer = self.dies_at("0 control 1 0 before", "--no-restart")
+        self.assertEqual(answer.returncode, 1)
+        self.assertIn("was lost: signal 9", answer.stderr)
 
     def test_killed_while_workers_leave(self):
         run(*STEPS, "--out", self.folder / "whole")

@@ -304,6 +304,42 @@ TEST(Restarts, WhatDiesOfTheSameTaskThreeTimesEndsTheRunWithTheFirstCause) {
   EXPECT_THAT(begun_before.size(), AllOf(testing::Ge(2u), testing::Le(12u)));
 }
 
+// Kills its first worker whenever round 3 is repeated, four times.
+class Unlucky : public Ring {
+ public:
+  Unlucky(const RingOptions& options, const runtime::Crew& crew,
+          const std::vector<int64_t>& begun_before)
+      : Ring(options,
+             [&](int64_t round) {
+               if (round == 30) kill_worker(crew, 1);
+             }),
+        crew_(crew),
+        begun_before_(begun_before) {}
+  void compare(int64_t round, const Result& first, const Result& again) override {
+    Ring::compare(round, first, again);
+    if (round != 3 || kills_ == 4 || std::ssize(begun_before_) == kills_) return;
+    ++kills_;
+    kill_worker(crew_, 0);
+  }
+
+ private:
+  const runtime::Crew& crew_;
+  const std::vector<int64_t>& begun_before_;
+  int64_t kills_ = 0;
+};
+
+TEST(Restarts, LossesWhileRoundsAreRepeatedAreNotOfTheRoundThatWasNeverDone) {
+  const RingOptions options{.workers = 2, .rounds = 40};
+  const auto crew = crew_of(options.workers, TransportKind::kIpc);
+  std::vector<int64_t> begun_before;
+  Unlucky program(options, *crew, begun_before);
+  const LoopReport report = run(program, *crew, restarting(&begun_before, 10s));
+  crew->stop();
+  EXPECT_EQ(program.place(), undisturbed(options));
+  program.expect_once_a_round();
+  EXPECT_EQ(report.restarts, 5);
+}
+
 TEST(Restarts, AWorkerWhoseDeviceFailedIsReplaced) {
   const tests::TemporaryFolder folder;
   ::setenv("KERF_TEST_ONCE", (folder / "once").c_str(), 1);
