@@ -34,7 +34,8 @@ std::optional<PacketHeader> parse_header(std::string_view bytes) {
   if (bytes.size() != sizeof head) return std::nullopt;
   std::memcpy(&head, bytes.data(), sizeof head);
   if (head.magic != kDescriptorMagic || head.version != kDescriptorVersion) return std::nullopt;
-  if (head.checksum != header_checksum(head) || (head.flags & ~kKnownFlags) != 0) return std::nullopt;
+  if (head.checksum != header_checksum(head) || (head.flags & ~kKnownFlags) != 0)
+    return std::nullopt;
   return head;
 }
 

@@ -223,8 +223,8 @@ TEST(ConnectedCrew, TellsWorkersByWhatTheyEncrypt) {
 TEST_F(ScatteredCrew, CarriesMessagesThatAreEncryptedOverTcpAlone) {
   options_.encrypt_data = true;
   const auto crew = Crew::assemble(options_);
-  crew->start("words", {"", "", ""}, all_to_all(3));
-  for (const auto& [from, to] : {std::pair(0, 1), {1, 2}, {2, 0}}) {
+  crew->start("words", {"", "", "", ""}, all_to_all(4));
+  for (const auto& [from, to] : {std::pair(0, 1), {1, 2}, {2, 0}, {2, 3}}) {
     crew->send(to, {kerf::format("receive {}", from)});
     crew->send(from, {kerf::format("send {} a secret", to)});
     EXPECT_THAT(tests::take(*crew, 2), testing::UnorderedElementsAre("sent", "a secret"));
