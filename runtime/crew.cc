@@ -324,7 +324,7 @@ Wiring LiveCrew::wiring_of(size_t self, const LaneTable& send) const {
     check_way({name_of(members[self]), members[self].reach},
               {name_of(members[peer]), members[peer].reach},
               address_over(kind, wiring.addresses[key]));
-    if (members[peer].reach.host != members[self].reach.host) wiring.elsewhere.push_back(key);
+    if (members[peer].reach.sockets != members[self].reach.sockets) wiring.elsewhere.push_back(key);
     if (options_.encrypt_data && kind == TransportKind::kTcp)
       wiring.secrets[key] = derived_secret(
           secret_, kerf::format("{} {}", std::min(self, peer), std::max(self, peer)));

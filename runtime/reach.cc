@@ -36,27 +36,33 @@ std::string this_network() {
   return kerf::format("{} {}", this_boot(), link_target("/proc/self/ns/net"));
 }
 
-// Containers of one host have its boot, and processes and networks of their own.
+// Users have numbers that say who they are within a namespace of users alone.
+std::string these_sockets() {
+  return kerf::format("{} {} {} {}", this_network(), ::geteuid(), ::getegid(),
+                      link_target("/proc/self/ns/user"));
+}
+
+// Containers of one host have its boot, processes of their own, and mostly networks of their own.
 std::string this_host() {
-  return kerf::format("{} {} {} {} {}", this_network(), ::geteuid(), ::getegid(),
-                      link_target("/proc/self/ns/user"), link_target("/proc/self/ns/pid"));
+  return kerf::format("{} {}", these_sockets(), link_target("/proc/self/ns/pid"));
 }
 
 // Why the pair cannot; empty where it can.
 std::string objection(TransportKind kind, const Reach& a, const Reach& b) {
-  const bool here =
+  const bool by_sockets =
       kind == TransportKind::kShm || kind == TransportKind::kIpc || kind == TransportKind::kCuda;
-  if (here && a.host != b.host)
-    return "they do not share a host (or not its user, processes and network)";
-  if (kind == TransportKind::kCuda && (a.gpu.empty() || a.gpu != b.gpu))
-    return "they do not compute on one GPU";
+  if (by_sockets && a.sockets != b.sockets)
+    return "they do not share a host (or not its user and network)";
+  if (kind != TransportKind::kCuda) return {};
+  if (a.host != b.host) return "they do not share a host's processes, as two containers do not";
+  if (a.gpu.empty() || a.gpu != b.gpu) return "they do not compute on one GPU";
   return {};
 }
 
 }  // namespace
 
 Reach reach_of(const std::string& device) {
-  Reach reach{.host = this_host(), .network = this_network()};
+  Reach reach{.host = this_host(), .network = this_network(), .sockets = these_sockets()};
   try {
     reach.gpu = device_identity(device);
   } catch (const Error&) {

@@ -13,18 +13,21 @@ namespace kerf::runtime {
 
 // Told at registration.
 struct Reach {
-  // Equal for processes that share memory and abstract sockets: same boot, user, group and
-  // namespaces.
+  // Equal for processes that open each other's files: same boot, user, group and namespaces of
+  // users, networks and processes.
   std::string host = {};
   // device_identity() of its device; empty: its tensors are in the host's memory.
   std::string gpu = {};
   // Equal for processes that reach each other on loopback: same boot and network. Containers of one
   // host may share a network and nothing else.
   std::string network = {};
+  // Equal for processes that reach each other by abstract sockets, and so pass each other memory:
+  // as `host`, but the processes need not see each other. So do containers of one host and network.
+  std::string sockets = {};
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(host, gpu, network);
+    archive(host, gpu, network, sockets);
   }
 };
 

@@ -41,7 +41,7 @@
 
 namespace kerf::runtime {
 
-inline constexpr uint16_t kProtocol = 2;
+inline constexpr uint16_t kProtocol = 3;
 inline constexpr size_t kHeaderBytes = 32;
 inline constexpr size_t kMaxControlBytes = size_t{1} << 20;
 inline constexpr int kMaxWireDepth = 32;  // containers within containers

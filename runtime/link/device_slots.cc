@@ -16,7 +16,7 @@ class ExportedSlots final : public SlotMemory {
         handle_(memory_ ? device.export_memory(memory_) : std::string()) {}
   std::byte* data() override { return memory_.data(); }
   bool on_device() const override { return true; }
-  std::string offer() const override { return handle_; }
+  SlotOffer offer() const override { return {handle_}; }
   size_t allocated() const override { return 0; }  // the device counts it
 
  private:
@@ -41,8 +41,8 @@ class DeviceStore final : public SlotStore {
   std::unique_ptr<SlotMemory> make_outgoing(size_t bytes) override {
     return std::make_unique<ExportedSlots>(*device_, bytes);
   }
-  std::unique_ptr<SlotMemory> make_incoming(size_t bytes, const std::string& offer) override {
-    return std::make_unique<ImportedSlots>(device_->import_memory(offer, bytes));
+  std::unique_ptr<SlotMemory> make_incoming(size_t bytes, const SlotOffer& offer) override {
+    return std::make_unique<ImportedSlots>(device_->import_memory(offer.text, bytes));
   }
   bool payload_travels() const override { return false; }
 

@@ -98,7 +98,8 @@ void LinkEndpoint::greet_all(Deadline deadline) {
     if (Clock::now() < deadline) continue;
     const auto missing = std::ranges::find_if_not(peers_, ready);
     throw Error(ErrorCode::kTimeout,
-                kerf::format("worker {} did not open its channels in time", missing->first),
+                kerf::format("worker {} did not open its channels in time{}", missing->first,
+                             socket_->trouble_with(missing->first)),
                 socket_->label());
   }
 }
@@ -106,15 +107,17 @@ void LinkEndpoint::greet_all(Deadline deadline) {
 void LinkEndpoint::greet(int number) {
   const Peer& peer = peers_.at(number);
   Hello hello;
+  SlotOffer offer;
   hello.transport = peer.transport;
   if (peer.send) {
     hello.send = peer.send->lanes();
-    hello.offer = peer.send->memory().offer();
+    offer = peer.send->memory().offer();
+    hello.offer = offer.text;
   }
   if (peer.receive) hello.receive = peer.receive->lanes();
   PacketHeader head;
   head.kind = PacketKind::kHello;
-  socket_->send(number, head, encode(hello));
+  socket_->send(number, head, encode(hello), offer.file);
 }
 
 void LinkEndpoint::check(const Hello& hello, int from, const Peer& peer) const {
@@ -137,7 +140,7 @@ void LinkEndpoint::on_hello(int from, Peer& peer, const Packet& packet) {
     const auto hello = with_peer(socket_->label(), from, "the greeting of",
                                  [&] { return decode<Hello>(packet.body); });
     check(hello, from, peer);
-    if (peer.receive) peer.receive->accept(hello.offer);
+    if (peer.receive) peer.receive->accept({hello.offer, packet.file});
     peer.greeted = true;
   }
   PacketHeader head;

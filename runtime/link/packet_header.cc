@@ -8,6 +8,8 @@
 namespace kerf::runtime {
 namespace {
 
+constexpr uint32_t kKnownFlags = kSummed | kWithFile;
+
 static_assert(sizeof(SlotName) == 16 && std::is_trivially_copyable_v<SlotName>);
 
 uint32_t header_checksum(const PacketHeader& head) {
@@ -32,7 +34,8 @@ std::optional<PacketHeader> parse_header(std::string_view bytes) {
   if (bytes.size() != sizeof head) return std::nullopt;
   std::memcpy(&head, bytes.data(), sizeof head);
   if (head.magic != kDescriptorMagic || head.version != kDescriptorVersion) return std::nullopt;
-  if (head.checksum != header_checksum(head) || (head.flags & ~kSummed) != 0) return std::nullopt;
+  if (head.checksum != header_checksum(head) || (head.flags & ~kKnownFlags) != 0)
+    return std::nullopt;
   return head;
 }
 

@@ -23,7 +23,7 @@
 namespace kerf::runtime {
 
 inline constexpr uint32_t kDescriptorMagic = 0x6446524b;  // "KRFd"
-inline constexpr uint16_t kDescriptorVersion = 2;
+inline constexpr uint16_t kDescriptorVersion = 3;
 // Chunks of a payload that travels: few wake-ups for many bytes, small enough for the caches.
 inline constexpr size_t kChunkBytes = size_t{1} << 19;
 // The largest body of any kind.
@@ -34,6 +34,8 @@ enum class PacketKind : uint16_t { kHello = 1, kWelcome, kData, kCredit, kProbe,
 // Flag of kData: its chunk is summed, because it crosses a network. Within a host nothing is on a
 // wire.
 inline constexpr uint32_t kSummed = 1;
+// Flag of any kind: a file goes with its first byte, which a connection within a host can bring.
+inline constexpr uint32_t kWithFile = 2;
 
 // As it lies on the wire, little-endian.
 struct PacketHeader {
@@ -57,7 +59,8 @@ struct PacketHeader {
 };
 static_assert(sizeof(PacketHeader) == 96);
 
-// Body of kHello. `transport` is of both channels, `offer` is for the transport's SlotStore.
+// Body of kHello. `transport` is of both channels, `offer` is for the transport's SlotStore, as is
+// the file that may go with it.
 struct Hello {
   TransportKind transport{};
   std::vector<Lane> send;     // of the channel from the greeter

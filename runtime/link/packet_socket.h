@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "runtime/link/packet_header.h"
+#include "runtime/open_file.h"
 #include "runtime/time.h"
 
 namespace kerf::runtime {
@@ -27,6 +28,7 @@ struct Packet {
   PacketHeader head;
   std::string_view body;    // valid until the next receive(); of kData: where place() said
   bool is_damaged = false;  // a chunk whose checksum is another
+  std::shared_ptr<const OpenFile> file = {};  // that came with it; null: none did
 };
 
 // Knows where the bodies of kData packets are to lie.
@@ -60,8 +62,10 @@ class PacketSocket {
 
   // Fills in magic, version, epoch, from, token and checksums. Never waits: what a connection
   // cannot take yet is kept, and payload may be until send_unsent(). Throws Error{kUnavailable}
-  // that names the peer if its connection was given up.
-  virtual void send(int32_t peer, PacketHeader head, std::string_view body = {}) = 0;
+  // that names the peer if its connection was given up. `file` goes with it where the peer is
+  // reached over ipc: it gets that open.
+  virtual void send(int32_t peer, PacketHeader head, std::string_view body = {},
+                    std::shared_ptr<const OpenFile> file = {}) = 0;
   // The same, with `bytes` at `data` as body: not copied, not to be changed before the peer has it;
   // summed, if at all, just before it is sent.
   virtual void send_pinned(int32_t peer, PacketHeader head, const std::byte* data,
@@ -72,6 +76,9 @@ class PacketSocket {
     uint64_t taken = 0;  // of those, by its connection
   };
   virtual Queue queue(int32_t peer) const = 0;
+  // Why this peer cannot be connected to, and the way out, to stand behind what is said of it;
+  // empty: it can, for all we know.
+  virtual std::string trouble_with(int32_t peer) const = 0;
   // What connections take by now of what they have not taken yet. Lets go of the lock meanwhile.
   virtual void send_unsent(Lock& lock) = 0;
   // The next sound packet, without waiting; also sends some of what connections take by now, and

@@ -26,7 +26,7 @@ ReceiveLink::ReceiveLink(PacketSocket& socket, int peer, std::vector<Lane> lanes
       held_(layout_),
       read_(layout_, device) {}
 
-void ReceiveLink::accept(const std::string& offer) {
+void ReceiveLink::accept(const SlotOffer& offer) {
   with_peer(socket_.label(), peer_, "slots of", [&] {
     memory_ = store_.make_incoming(layout_.total_bytes(), offer);
     known_ = make_known(*memory_, layout_.total_bytes(), device_);

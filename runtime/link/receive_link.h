@@ -37,7 +37,7 @@ class ReceiveLink final : public ReceiveChannel {
   const ChannelCounters& counted() const { return counters_; }
   bool open() const { return memory_ != nullptr; }
   // Reaches for the sender's slots. Throws Error{kUnavailable}.
-  void accept(const std::string& offer);
+  void accept(const SlotOffer& offer);
   // Gives back the slots that were released and are read by now.
   void return_read();
   bool has_unread() const { return !unread_.empty(); }

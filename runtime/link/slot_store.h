@@ -12,8 +12,15 @@
 #include <string>
 
 #include "runtime/device.h"
+#include "runtime/open_file.h"
 
 namespace kerf::runtime {
+
+// What a peer needs to reach the slots of a channel, as its hello carries it.
+struct SlotOffer {
+  std::string text = {};
+  std::shared_ptr<const OpenFile> file = {};  // the peer gets it open: it is of the same host
+};
 
 // All slots of one channel, on one side.
 class SlotMemory {
@@ -22,8 +29,8 @@ class SlotMemory {
   virtual std::byte* data() = 0;
   // Whether it is the device's, and no processor's to touch.
   virtual bool on_device() const { return false; }
-  // What the peer needs to reach this memory; empty if it cannot.
-  virtual std::string offer() const { return {}; }
+  // Empty if no peer can reach this memory.
+  virtual SlotOffer offer() const { return {}; }
   // The peer reached it: the offer is void from now on.
   virtual void accepted() {}
   // Bytes that were allocated for it; 0 for memory of the peer.
@@ -42,7 +49,7 @@ class SlotStore {
   // Both throw Error{kUnavailable}. `bytes` may be 0.
   virtual std::unique_ptr<SlotMemory> make_outgoing(size_t bytes) = 0;
   // `offer` comes from outside.
-  virtual std::unique_ptr<SlotMemory> make_incoming(size_t bytes, const std::string& offer) = 0;
+  virtual std::unique_ptr<SlotMemory> make_incoming(size_t bytes, const SlotOffer& offer) = 0;
   virtual bool payload_travels() const = 0;
 };
 

@@ -11,22 +11,11 @@
 
 #include "runtime/error.h"
 #include "runtime/open_file.h"
-#include "runtime/wire.h"
 
 namespace kerf::runtime {
 namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-
-struct Offer {
-  int32_t process = 0;
-  int32_t descriptor = -1;
-
-  template <class Archive>
-  void serialize(Archive& archive) {
-    archive(process, descriptor);
-  }
-};
 
 [[noreturn]] void fail(const std::string& what) {
   throw Error(ErrorCode::kUnavailable,
@@ -72,25 +61,17 @@ OpenFile make_sealed(size_t bytes) {
 class SharedMemory final : public SlotMemory {
  public:
   explicit SharedMemory(size_t bytes)
-      : file_(make_sealed(bytes)), mapping_(file_, bytes, PROT_READ | PROT_WRITE) {}
+      : file_(std::make_shared<OpenFile>(make_sealed(bytes))),
+        mapping_(*file_, bytes, PROT_READ | PROT_WRITE) {}
   std::byte* data() override { return mapping_.data(); }
-  std::string offer() const override { return encode(Offer{::getpid(), file_.number()}); }
-  void accepted() override { file_.close(); }
+  SlotOffer offer() const override { return {{}, file_}; }
+  void accepted() override { file_.reset(); }
   size_t allocated() const override { return mapping_.bytes(); }
 
  private:
-  OpenFile file_;
+  std::shared_ptr<const OpenFile> file_;
   Mapping mapping_;
 };
-
-// O_NONBLOCK: should the number name a pipe, opening it must not wait.
-OpenFile open_offer(const std::string& text, bool writable) {
-  const auto offer = decode<Offer>(text);
-  const std::string path = kerf::format("/proc/{}/fd/{}", offer.process, offer.descriptor);
-  OpenFile file(::open(path.c_str(), (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK));
-  if (file.number() < 0) fail(kerf::format("cannot open the memory of process {}", offer.process));
-  return file;
-}
 
 // Seals are proof that it is a memfd, and that it keeps its size while it is mapped.
 void check_sealed(const OpenFile& file, size_t bytes) {
@@ -120,11 +101,15 @@ std::unique_ptr<SlotMemory> make_shared_memory(size_t bytes) {
   return std::make_unique<SharedMemory>(bytes);
 }
 
-std::unique_ptr<SlotMemory> map_shared_memory(size_t bytes, const std::string& offer,
-                                              bool writable) {
-  const OpenFile file = open_offer(offer, writable);
-  check_sealed(file, bytes);
-  return std::make_unique<MappedMemory>(file, bytes, writable);
+std::unique_ptr<SlotMemory> map_shared_memory(size_t bytes, const SlotOffer& offer, bool writable) {
+  // Where this process may open no more, the system drops what comes.
+  if (!offer.file)
+    throw Error(ErrorCode::kUnavailable,
+                "a peer's memory came without its file; raise the limit of open files with "
+                "ulimit -n, or try --transport ipc",
+                "shared memory");
+  check_sealed(*offer.file, bytes);
+  return std::make_unique<MappedMemory>(*offer.file, bytes, writable);
 }
 
 }  // namespace kerf::runtime

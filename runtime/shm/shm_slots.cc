@@ -12,7 +12,7 @@ class SharedMemoryStore final : public SlotStore {
   std::unique_ptr<SlotMemory> make_outgoing(size_t bytes) override {
     return make_shared_memory(bytes);
   }
-  std::unique_ptr<SlotMemory> make_incoming(size_t bytes, const std::string& offer) override {
+  std::unique_ptr<SlotMemory> make_incoming(size_t bytes, const SlotOffer& offer) override {
     return map_shared_memory(bytes, offer, writable_);
   }
   bool payload_travels() const override { return false; }

@@ -6,12 +6,15 @@
 #include <cerrno>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 namespace kerf::runtime {
 namespace {
 
 // A connection tells of every few KiB otherwise, and who wakes for each takes longer.
 constexpr size_t kEnough = size_t{64} << 10;
+// That of the packet at hand, and of one whose first byte was read with the end of that.
+constexpr size_t kFilesAtMost = 2;
 
 }  // namespace
 
@@ -34,6 +37,7 @@ std::optional<Packet> IncomingConnection::read(const Admit& admit, PayloadPlaces
     Packet packet;
     packet.head = *head_;
     head_.reset();
+    if ((packet.head.flags & kWithFile) != 0) packet.file = take_file();
     // Whoever sends more of that shall not have this thread for himself.
     if (was_unwanted_) break;
     if (done_ > 0) packet.body = {reinterpret_cast<const char*>(to_), done_};
@@ -135,8 +139,10 @@ bool IncomingConnection::read_more(PacketSocket::Lock& lock) {
   msghdr message{};
   message.msg_iov = room.parts.data();
   message.msg_iovlen = room.count;
+  PassedFile passed;
+  if (is_local_) passed.receive_with(message);
   lock.unlock();
-  const ssize_t count = ::recvmsg(socket_.number(), &message, MSG_DONTWAIT);
+  const ssize_t count = ::recvmsg(socket_.number(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   const int error = errno;
   lock.lock();
   if (count < 0 && error == EINTR) return true;
@@ -149,11 +155,33 @@ bool IncomingConnection::read_more(PacketSocket::Lock& lock) {
     return false;
   }
   const auto came = static_cast<size_t>(count);
-  is_dry_ = !is_ending_ && came < room.bytes;
+  auto file = PassedFile::came_with(message);
+  is_dry_ = !is_ending_ && came < room.bytes && !file.is_any;
+  if (!keep(std::move(file))) {
+    end_ = End::kUnsound;
+    return false;
+  }
   const size_t into_body = std::min(came, head_ ? missing() : 0);
   done_ += into_body;
   filled_ += came - into_body;
   return true;
+}
+
+bool IncomingConnection::keep(PassedFile::Came came) {
+  if (!came.is_any) return true;
+  if (came.is_more || files_.size() == kFilesAtMost) return false;
+  if (came.file.number() >= 0)
+    files_.push_back(std::make_shared<OpenFile>(std::move(came.file)));
+  else
+    files_.emplace_back();
+  return true;
+}
+
+std::shared_ptr<const OpenFile> IncomingConnection::take_file() {
+  if (files_.empty()) return nullptr;
+  auto first = std::move(files_.front());
+  files_.erase(files_.begin());
+  return first;
 }
 
 void IncomingConnection::Room::add(void* data, size_t size) {
@@ -180,7 +208,7 @@ IncomingConnection::Room IncomingConnection::room_ahead() {
 }
 
 void IncomingConnection::wake_for_enough() {
-  if (!waits_for_enough_) return;
+  if (is_local_) return;
   const int enough = static_cast<int>(std::min(lacking(), kEnough));
   if (enough == enough_) return;
   if (::setsockopt(socket_.number(), SOL_SOCKET, SO_RCVLOWAT, &enough, sizeof enough) == 0)

@@ -4,6 +4,10 @@
 //
 // After a packet that is unsound nothing tells where the next one begins: that ends the connection.
 //
+// Within a host a file may come with the first byte of a packet that says so (kWithFile). What is
+// read together with that byte may begin before it, so files wait in order for their packets. Two
+// at once, or more than can wait where each is some packet's, end the connection.
+//
 // One that is encrypted says so first (connection_opening.h). Each header, and each body, is then a
 // piece with a tag behind it; bodies are decrypted where they lie:
 //
@@ -18,12 +22,15 @@
 #include <array>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/link/packet_socket.h"
 #include "runtime/open_file.h"
 #include "runtime/sockets/connection_opening.h"
+#include "runtime/sockets/passed_file.h"
 #include "runtime/sockets/stream_socket.h"
 
 namespace kerf::runtime {
@@ -38,7 +45,7 @@ class IncomingConnection {
   };
 
   explicit IncomingConnection(OpenFile socket)
-      : socket_(std::move(socket)), waits_for_enough_(waits_for_enough(socket_)) {}
+      : socket_(std::move(socket)), is_local_(is_local(socket_)) {}
 
   int descriptor() const { return socket_.number(); }
   // What it began with; empty: it is not encrypted.
@@ -68,6 +75,9 @@ class IncomingConnection {
   std::optional<PacketHeader> next_header();
   bool begin_packet(const Admit& admit, PayloadPlaces& places);
   bool read_more(PacketSocket::Lock& lock);
+  // A file that came. False: there are too many.
+  bool keep(PassedFile::Came came);
+  std::shared_ptr<const OpenFile> take_file();
   // Where the bytes that come next are to go.
   struct Room {
     std::array<iovec, 16> parts{};
@@ -88,7 +98,9 @@ class IncomingConnection {
   size_t buffered() const { return filled_ - begin_; }
 
   OpenFile socket_;
-  const bool waits_for_enough_;
+  const bool is_local_;
+  // That came, for packets that have not yet; null: this process may open no more.
+  std::vector<std::shared_ptr<const OpenFile>> files_;
   End end_ = End::kNone;
   bool has_begun_ = false;  // it is known whether it is encrypted
   std::optional<ConnectionOpening> opening_;

@@ -7,6 +7,9 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
+
+#include "runtime/sockets/passed_file.h"
 
 namespace kerf::runtime {
 namespace {
@@ -40,8 +43,9 @@ struct Parts {
 
 }  // namespace
 
-void OutgoingConnection::push(const PacketHeader& head, std::string_view body) {
-  packets_.push_back({head, std::string(body), nullptr, body.size()});
+void OutgoingConnection::push(const PacketHeader& head, std::string_view body,
+                              std::shared_ptr<const OpenFile> file) {
+  packets_.push_back({head, std::string(body), nullptr, body.size(), false, std::move(file)});
 }
 
 void OutgoingConnection::push_pinned(const PacketHeader& head, const std::byte* data,
@@ -62,18 +66,23 @@ std::optional<Clock::time_point> OutgoingConnection::is_to_connect() const {
 bool OutgoingConnection::connect() {
   began_ = Clock::now();
   socket_ = begin_connect(to_);
-  if (socket_.number() < 0) return false;
+  if (socket_.number() < 0) {
+    error_ = errno;
+    return false;
+  }
   state_ = State::kConnecting;
   if (epoll_.try_add(socket_.number(), kTellsOfRoom, this)) return true;
-  const int error = errno;
+  error_ = errno;
   broken();
-  errno = error;
+  errno = error_;
   return false;
 }
 
 void OutgoingConnection::look(uint32_t events) {
   if (state_ == State::kConnecting) {
-    if (!is_connected(socket_)) return broken();
+    const bool is_there = is_connected(socket_);
+    error_ = is_there ? 0 : errno;
+    if (!is_there) return broken();
     state_ = State::kConnected;
   }
   if (state_ == State::kConnected && (events & ~uint32_t{EPOLLOUT}) != 0) hear();
@@ -109,6 +118,8 @@ void OutgoingConnection::write_plain(PacketSocket::Lock* lock) {
   std::vector<Outgoing*> to_sum;
   for (Outgoing& packet : packets_) {
     if (parts.is_full()) break;
+    // A file goes with the first byte that a call of the system takes.
+    if (packet.file && parts.count > 0) break;
     if (packet.is_to_sum) to_sum.push_back(&packet);
     skip = parts.add(&packet.head, sizeof packet.head, skip);
     const void* const body =
@@ -118,6 +129,8 @@ void OutgoingConnection::write_plain(PacketSocket::Lock* lock) {
   msghdr message{};
   message.msg_iov = parts.items.data();
   message.msg_iovlen = parts.count;
+  PassedFile passed;
+  if (packets_.front().file && done_ == 0) passed.send_with(message, *packets_.front().file);
   // What is pushed meanwhile moves none of these packets.
   if (lock != nullptr) lock->unlock();
   for (Outgoing* const packet : to_sum) packet->sum();

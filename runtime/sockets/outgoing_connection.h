@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,9 +47,13 @@ class OutgoingConnection {
 
   const std::string& address() const { return address_; }
   bool is_given_up() const { return state_ == State::kGivenUp; }
+  // Why there is no connection, as the last attempt found; 0: it did not fail.
+  int error() const { return error_; }
 
-  // A packet behind all others; `head` is sealed, `body` is copied.
-  void push(const PacketHeader& head, std::string_view body);
+  // A packet behind all others; `head` is sealed, `body` is copied. `file` goes with its first
+  // byte: over ipc, and in plain.
+  void push(const PacketHeader& head, std::string_view body,
+            std::shared_ptr<const OpenFile> file = {});
   // `bytes` at `data` stay as they are until they are sent.
   void push_pinned(const PacketHeader& head, const std::byte* data, size_t bytes);
   bool has_unsent() const { return !packets_.empty(); }
@@ -78,6 +83,7 @@ class OutgoingConnection {
     const std::byte* body;  // null: copied
     size_t body_bytes;
     bool is_to_sum = false;  // before it is sent
+    std::shared_ptr<const OpenFile> file = {};
     void sum();
   };
   void write_plain(PacketSocket::Lock* lock);
@@ -99,6 +105,7 @@ class OutgoingConnection {
   const Epoll& epoll_;
   OpenFile socket_{-1};
   State state_ = State::kNone;
+  int error_ = 0;
   bool is_writable_ = false;
   Clock::time_point began_{};  // the last connection
   std::deque<Outgoing> packets_;

@@ -50,12 +50,14 @@ class StreamPacketSocket final : public PacketSocket {
   }
   void expect(int32_t peer) override { identity_.peers.insert(peer); }
   void connect(int32_t peer, const std::string& address, const std::string& secret) override;
-  void send(int32_t peer, PacketHeader head, std::string_view body) override;
+  void send(int32_t peer, PacketHeader head, std::string_view body,
+            std::shared_ptr<const OpenFile> file) override;
   void send_pinned(int32_t peer, PacketHeader head, const std::byte* data, size_t bytes) override;
   Queue queue(int32_t peer) const override {
     const OutgoingConnection& to = outgoing_.at(peer);
     return {to.given(), to.taken()};
   }
+  std::string trouble_with(int32_t peer) const override;
   void send_unsent(Lock& lock) override {
     while (can_send()) write_all(&lock);
   }
@@ -184,12 +186,23 @@ OutgoingConnection& StreamPacketSocket::connection(int32_t peer) {
   return found->second;
 }
 
+std::string StreamPacketSocket::trouble_with(int32_t peer) const {
+  const OutgoingConnection& to = outgoing_.at(peer);
+  if (to.error() == 0) return {};
+  return kerf::format(": connecting to {}: {}{}", to.address(), std::strerror(to.error()),
+                      to.error() == EACCES ? "; where that is forbidden, as it may be between "
+                                             "containers, try --transport tcp"
+                                           : remedy_of(to.error()));
+}
+
 // At once where nothing is before it, for it is little.
-void StreamPacketSocket::send(int32_t peer, PacketHeader head, std::string_view body) {
+void StreamPacketSocket::send(int32_t peer, PacketHeader head, std::string_view body,
+                              std::shared_ptr<const OpenFile> file) {
   OutgoingConnection& to = connection(peer);
+  if (file) head.flags |= kWithFile;
   identity_.sign(head, body);
   const bool first = !to.has_unsent();
-  to.push(head, body);
+  to.push(head, body, std::move(file));
   if (!first) return;
   to.write(nullptr);
   connect_again();

@@ -172,11 +172,11 @@ OpenFile begin_connect(const SocketAddress& address) {
   return socket;
 }
 
-bool waits_for_enough(const OpenFile& socket) {
+bool is_local(const OpenFile& socket) {
   int domain = 0;
   socklen_t length = sizeof domain;
   return ::getsockopt(socket.number(), SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 &&
-         domain != AF_UNIX;
+         domain == AF_UNIX;
 }
 
 bool is_shortage(int error) {

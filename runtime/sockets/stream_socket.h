@@ -34,8 +34,9 @@ std::optional<OpenFile> accept_connection(const OpenFile& listener);
 OpenFile begin_connect(const SocketAddress& address);
 // Whether what began is connected; otherwise errno says why not.
 bool is_connected(const OpenFile& socket);
-// Whether its kernel wakes nobody before SO_RCVLOWAT bytes are there: TCP's does.
-bool waits_for_enough(const OpenFile& socket);
+// Whether it is one of ipc: files may come along, and nothing makes the system wait for more than a
+// byte before it wakes somebody (SO_RCVLOWAT is TCP's).
+bool is_local(const OpenFile& socket);
 // Whether the system has too little left of something, which may be otherwise in a moment.
 bool is_shortage(int error);
 // How to have more of it, to stand behind what is said of it; empty: nobody knows.

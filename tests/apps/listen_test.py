@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import pty
 import select
 import signal
@@ -9,7 +10,7 @@ import subprocess
 import time
 import unittest
 
-from kerf_command import KERF, SLOW, KerfTest, connect, free_address, read_safetensors, wait_until
+from kerf_command import KERF, SLOW, KerfTest, connect, free_address, read_safetensors, wait_until, workers_of
 
 RUN = ("lenet5", "--data", "synthetic:256x784x10", "--workers", 2, "--steps", 6, "--no-test")
 
@@ -120,6 +121,69 @@ class Listen(KerfTest):
         _, stderr = scheduler.communicate(timeout=60 * SLOW)
         self.assertEqual(scheduler.returncode, 0, stderr)
         self.assertEqual((first.wait(10 * SLOW), second.wait(10 * SLOW)), (0, 0))
+
+
+class Containers(KerfTest):
+    """Workers that have the host's network, and see no process but their own."""
+
+    CONTAINER = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
+
+    def setUp(self):
+        super().setUp()
+        tried = subprocess.run([*self.CONTAINER, "true"], capture_output=True, text=True, check=False)
+        if tried.returncode:
+            self.skipTest(f"this machine makes no namespaces of processes: {tried.stderr.strip()}")
+
+    def start_contained(self, address):
+        process = subprocess.Popen([*self.CONTAINER, KERF, "worker", "--connect", address], stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        self.started.append(process)
+        return process
+
+    def assert_same(self, record, own):
+        self.assertEqual(record["losses"], own["losses"])
+        self.assertEqual(*(read_safetensors(self.folder / out / "weights.safetensors") for out in ("listened", "run")))
+
+    def test_share_memory_with_workers_of_the_host_and_of_other_containers(self):
+        run = ("lenet5", "--data", "synthetic:256x784x10", "--workers", 3, "--cut", "batch", "--steps", 6, "--no-test")
+        own, address = self.train(*run), free_address()
+        scheduler = self.start("train", *run, "--listen", address, "--transport", "shm", "--json", "--out", self.folder / "listened")
+        workers = [self.start_contained(address), self.start_contained(address), self.start("worker", "--connect", address)]
+        stdout, stderr = scheduler.communicate(timeout=60 * SLOW)
+        self.assertEqual(scheduler.returncode, 0, stderr)
+        self.assertEqual([worker.wait(10 * SLOW) for worker in workers], [0, 0, 0])
+        self.assert_same(json.loads(stdout), own)
+
+    def test_get_shared_memory_unasked_and_what_they_keep_outlives_them(self):
+        """Files of the run they have by the scheduler, whose /proc/PID/fd none of them sees."""
+        longer = ("mlp", "--sizes", "784-32-10", "--data", "synthetic:2048x784x10", "--workers", 2, "--epochs", 60, "--no-test")
+        own, address = self.train(*longer), free_address()
+        scheduler = self.start("train", *longer, "--listen", address, "--json", "--out", self.folder / "listened")
+        containers = [self.start_contained(address) for _ in range(2)]
+
+        def mapped(container):
+            """The rights to what it shares: its own slots, and the other's."""
+            rights = set()
+            for pid in workers_of(container.pid):
+                try:
+                    lines = pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()
+                except OSError:
+                    continue  # it ended meanwhile
+                rights |= {line.split()[1] for line in lines if "memfd:kerf-slots" in line}
+            return rights
+
+        for container in containers:
+            self.assertTrue(wait_until(lambda of=container: mapped(of) == {"rw-s", "r--s"}, 20), mapped(container))
+        for line in scheduler.stderr:
+            if "epoch 1/" in line:
+                break
+        os.kill(workers_of(containers[1].pid)[-1], signal.SIGKILL)
+        stdout, stderr = scheduler.communicate(timeout=100 * SLOW)
+        self.assertEqual(scheduler.returncode, 0, stderr)
+        record = json.loads(stdout)
+        self.assertEqual(record["restarts"], 1)
+        self.assert_same(record, own)
+        self.assertEqual([container.wait(10 * SLOW) for container in containers], [0, 0])
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ using testing::HasSubstr;
 
 const auto kHostMemory =
     testing::Values(Way{TransportKind::kShm, "cuda:0"}, Way{TransportKind::kIpc, "cuda:0"},
-                    Way{TransportKind::kTcp, "cuda:0"});
+                    Way{TransportKind::kTcp, "cuda:0"}, Way{TransportKind::kShm, "cuda:0", true});
 const auto kItsOwn = testing::Values(Way{TransportKind::kCuda, "cuda:0"});
 INSTANTIATE_TEST_SUITE_P(Over, BetweenProcesses, kHostMemory, name_of_way);
 INSTANTIATE_TEST_SUITE_P(OverItself, BetweenProcesses, kItsOwn, name_of_way);

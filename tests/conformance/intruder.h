@@ -17,13 +17,18 @@ class Intruder {
   // Of where an endpoint listens.
   explicit Intruder(std::string address) : address_(std::move(address)) {}
 
+  // Descriptors that go with the first byte; a packet's header says whether one does.
+  using Files = std::vector<int>;
+
   // One after the other, on one connection.
-  void send(const std::vector<std::string>& frames);
+  void send(const std::vector<std::string>& frames, const Files& files = {});
   // What tells nobody where the next packet begins: it ends a connection, its own.
-  void send_garbage(const std::vector<std::string>& frames) const;
+  void send_garbage(const std::vector<std::string>& frames, const Files& files = {}) const;
 
   // A well-formed packet, with checksums.
-  void send(PacketHeader head, const std::string& body = {}) { send(packet(head, body)); }
+  void send(PacketHeader head, const std::string& body = {}, const Files& files = {}) {
+    send(packet(head, body), files);
+  }
   void send_garbage(PacketHeader head, const std::string& body = {}) const {
     send_garbage(packet(head, body));
   }
@@ -39,7 +44,8 @@ class Intruder {
     return {bytes_of(head), body};
   }
   OpenFile connect() const;
-  static void write(const OpenFile& connection, const std::vector<std::string>& frames);
+  static void write(const OpenFile& connection, const std::vector<std::string>& frames,
+                    const Files& files);
 
   const std::string address_;
   std::optional<OpenFile> connection_;

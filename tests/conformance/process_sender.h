@@ -1,12 +1,14 @@
 // A process that sends to the test, for suites of what connects processes.
 #pragma once
 
+#include <sched.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/conformance/channel_fixture.h"
@@ -17,10 +19,16 @@ namespace kerf::runtime {
 struct Way {
   TransportKind kind{};
   std::string device;
+  bool is_apart = false;  // the sender sees no process of ours, as in a container
 };
 inline std::string name_of_way(const testing::TestParamInfo<Way>& info) {
-  return kerf::format("{}_{}", to_string(info.param.kind), info.param.device.substr(0, 4));
+  return kerf::format("{}_{}{}", to_string(info.param.kind), info.param.device.substr(0, 4),
+                      info.param.is_apart ? "_apart" : "");
 }
+
+// From now on what the calling thread forks is the first process of a namespace of its own. Whether
+// it may.
+inline bool part_from_processes() { return ::unshare(CLONE_NEWPID) == 0; }
 
 // A sender (worker 0) in a process of its own that sends `messages` messages and then waits to be
 // killed. The test is its receiver (worker 1).
@@ -29,11 +37,14 @@ class Sender {
   Sender(const Way& way, size_t bytes, int messages) {
     int pair[2];
     KERF_CHECK(::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) == 0);
-    pid_ = ::fork();  // before this process makes a ZeroMQ context
-    if (pid_ == 0) {
+    const auto start = [&] {
+      KERF_CHECK(!way.is_apart || part_from_processes());
+      pid_ = ::fork();  // before this process makes a ZeroMQ context
+      if (pid_ != 0) return;
       ::close(pair[0]);
       run(way, bytes, messages, pair[1]);
-    }
+    };
+    std::thread(start).join();
     ::close(pair[1]);
     device_ = make_device(way.device);
     stream_ = device_->make_stream();
@@ -112,10 +123,18 @@ class Sender {
   std::unique_ptr<Endpoint> endpoint_;
 };
 
+class OfTwoProcesses : public testing::TestWithParam<Way> {
+ protected:
+  void SetUp() override {
+    bool may = true;
+    if (GetParam().is_apart) std::thread([&] { may = part_from_processes(); }).join();
+    if (!may) GTEST_SKIP() << "this process may make no namespace of processes";
+  }
+};
 // For every way there.
-class BetweenProcesses : public testing::TestWithParam<Way> {};
+class BetweenProcesses : public OfTwoProcesses {};
 // For those that survive the other process.
-class BehindAProcess : public testing::TestWithParam<Way> {};
+class BehindAProcess : public OfTwoProcesses {};
 
 // What a process has open or mapped, by name.
 std::vector<std::string> names_of(const std::string& process);

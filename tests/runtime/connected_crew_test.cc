@@ -87,18 +87,19 @@ tests::Channels all_to_all(size_t workers) {
   return {workers, std::vector<std::vector<Lane>>(workers, {{.slot_bytes = 4096, .slots = 2}})};
 }
 
-// Three workers, of which the last says that it is elsewhere.
+// Four workers, of which one says that it is elsewhere, and the last that it is in a container.
 class ScatteredCrew : public testing::Test {
  protected:
   ScatteredCrew() {
     for (const char* index : {"0", "1"})
       workers_.push_back(start_worker(address_, {"--index", index}));
     workers_.push_back(start_worker(address_, {"--index", "2", "--host", "elsewhere"}));
+    workers_.push_back(start_worker(address_, {"--index", "3", "--container", "box"}));
     options_.transport = {};
   }
 
   const std::string address_ = free_address();
-  CrewOptions options_ = options_for(address_, 3);
+  CrewOptions options_ = options_for(address_, 4);
   std::vector<Process> workers_;
 };
 
@@ -107,9 +108,11 @@ TEST_F(ScatteredCrew, GivesEachPairTheTransportThatItCanHave) {
   EXPECT_EQ(crew->transport_between(0, 1), TransportKind::kShm);
   EXPECT_EQ(crew->transport_between(0, 2), TransportKind::kTcp);
   EXPECT_EQ(crew->transport_between(2, 1), TransportKind::kTcp);
-  crew->start("words", {"", "", ""}, all_to_all(3));
-  for (int from = 0; from < 3; ++from)
-    for (int to = 0; to < 3; ++to) {
+  EXPECT_EQ(crew->transport_between(0, 3), TransportKind::kShm);
+  EXPECT_EQ(crew->transport_between(3, 2), TransportKind::kTcp);
+  crew->start("words", {"", "", "", ""}, all_to_all(4));
+  for (int from = 0; from < 4; ++from)
+    for (int to = 0; to < 4; ++to) {
       if (from == to) continue;
       crew->send(to, {kerf::format("receive {}", from)});
       crew->send(from, {kerf::format("send {} from {} to {}", to, from, to)});
@@ -128,14 +131,16 @@ TEST_F(ScatteredCrew, GivesEachPairTheTransportThatItCanHave) {
 TEST_F(ScatteredCrew, IsRefusedATransportThatAPairCannotHaveBeforeAnythingStarts) {
   options_.transport = TransportKind::kShm;
   const auto crew = Crew::assemble(options_);
-  const auto error = tests::error_of([&] { crew->start("words", {"", "", ""}, all_to_all(3)); });
+  const auto error = tests::error_of([&] {
+    crew->start("words", {"", "", "", ""}, all_to_all(4));
+  });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), ErrorCode::kUnavailable);
   EXPECT_THAT(error->message(), AllOf(HasSubstr("worker 0"), HasSubstr("worker 2"),
                                       HasSubstr("over shm"), HasSubstr("leave out --transport")));
-  auto channels = all_to_all(3);
-  for (size_t worker = 0; worker < 3; ++worker) channels[worker][2] = channels[2][worker] = {};
-  crew->start("words", {"", "", ""}, channels);  // who exchanges nothing needs no transport
+  auto channels = all_to_all(4);
+  for (size_t worker = 0; worker < 4; ++worker) channels[worker][2] = channels[2][worker] = {};
+  crew->start("words", {"", "", "", ""}, channels);  // who exchanges nothing needs no transport
   crew->stop();
 }
 
@@ -183,8 +188,9 @@ std::vector<std::optional<Start>> starts_of(const Reach& a, const Reach& b,
 TEST(ConnectedCrew, TellsWorkersWhoseTensorsCrossANetwork) {
   for (const bool is_elsewhere : {true, false}) {
     std::optional<Error> ended;
-    const auto starts = starts_of({.host = "a", .network = "one"},
-                                  {.host = is_elsewhere ? "b" : "a", .network = "one"}, ended);
+    const auto starts =
+        starts_of({.host = "a", .network = "one", .sockets = "a"},
+                  {.host = "b", .network = "one", .sockets = is_elsewhere ? "b" : "a"}, ended);
     ASSERT_FALSE(ended) << ended->what();
     for (int32_t worker = 0; worker < 2; ++worker) {
       const std::vector<int32_t> others(is_elsewhere ? 1 : 0, 1 - worker);
@@ -217,8 +223,8 @@ TEST(ConnectedCrew, TellsWorkersByWhatTheyEncrypt) {
 TEST_F(ScatteredCrew, CarriesMessagesThatAreEncryptedOverTcpAlone) {
   options_.encrypt_data = true;
   const auto crew = Crew::assemble(options_);
-  crew->start("words", {"", "", ""}, all_to_all(3));
-  for (const auto& [from, to] : {std::pair(0, 1), {1, 2}, {2, 0}}) {
+  crew->start("words", {"", "", "", ""}, all_to_all(4));
+  for (const auto& [from, to] : {std::pair(0, 1), {1, 2}, {2, 0}, {2, 3}}) {
     crew->send(to, {kerf::format("receive {}", from)});
     crew->send(from, {kerf::format("send {} a secret", to)});
     EXPECT_THAT(tests::take(*crew, 2), testing::UnorderedElementsAre("sent", "a secret"));

@@ -217,7 +217,7 @@ class PoorStore final : public SlotStore {
   std::unique_ptr<SlotMemory> make_outgoing(size_t bytes) override {
     return make(bytes, outgoing_);
   }
-  std::unique_ptr<SlotMemory> make_incoming(size_t bytes, const std::string&) override {
+  std::unique_ptr<SlotMemory> make_incoming(size_t bytes, const SlotOffer&) override {
     return make(bytes, !outgoing_);
   }
   bool payload_travels() const override { return true; }

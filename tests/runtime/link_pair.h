@@ -36,7 +36,7 @@ class HeapStore final : public SlotStore {
   std::unique_ptr<SlotMemory> make_outgoing(size_t bytes) override {
     return std::make_unique<HeapMemory>(bytes);
   }
-  std::unique_ptr<SlotMemory> make_incoming(size_t bytes, const std::string&) override {
+  std::unique_ptr<SlotMemory> make_incoming(size_t bytes, const SlotOffer&) override {
     return std::make_unique<HeapMemory>(bytes);
   }
   bool payload_travels() const override { return true; }

@@ -13,6 +13,7 @@
 #include <stdexcept>
 
 #include "runtime/error.h"
+#include "runtime/wire.h"
 #include "tests/support/errors.h"
 
 namespace kerf::runtime {
@@ -23,11 +24,14 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using tests::error_of;
 
-const Reach kHere{"here", ""};
-const Reach kThere{"there", ""};
-const Reach kGpu{"here", "gpu a"};
-const Reach kOtherGpu{"here", "gpu b"};
-const Reach kSameNameThere{"there", "gpu a"};
+const Reach kHere{.host = "here", .sockets = "here"};
+const Reach kThere{.host = "there", .sockets = "there"};
+const Reach kGpu{.host = "here", .gpu = "gpu a", .sockets = "here"};
+const Reach kOtherGpu{.host = "here", .gpu = "gpu b", .sockets = "here"};
+const Reach kSameNameThere{.host = "there", .gpu = "gpu a", .sockets = "there"};
+// In a container that has the network of `kHere`, and sees none of its processes.
+const Reach kContainer{.host = "container", .sockets = "here"};
+const Reach kGpuInContainer{.host = "container", .gpu = "gpu a", .sockets = "here"};
 
 TransportKind between(const Reach& a, const Reach& b, std::optional<TransportKind> wanted = {}) {
   const TransportKind there = transport_between(wanted, {"worker 0", a}, {"worker 1", b});
@@ -42,12 +46,17 @@ TEST(Reach, DecidesTheTransportOfAPair) {
   EXPECT_EQ(between(kGpu, kOtherGpu), TransportKind::kShm);
   EXPECT_EQ(between(kGpu, kHere), TransportKind::kShm);
   EXPECT_EQ(between(kGpu, kSameNameThere), TransportKind::kTcp);
+  EXPECT_EQ(between(kHere, kContainer), TransportKind::kShm);
+  EXPECT_EQ(between(kContainer, kThere), TransportKind::kTcp);
+  EXPECT_EQ(between(kGpu, kGpuInContainer), TransportKind::kShm);
+  EXPECT_EQ(between(kGpuInContainer, kGpuInContainer), TransportKind::kCuda);
 }
 
 TEST(Reach, YieldsToWhatIsWanted) {
   for (const auto kind : {TransportKind::kShm, TransportKind::kIpc, TransportKind::kTcp})
     EXPECT_EQ(between(kGpu, kGpu, kind), kind);
   EXPECT_EQ(between(kHere, kThere, TransportKind::kTcp), TransportKind::kTcp);
+  EXPECT_EQ(between(kHere, kContainer, TransportKind::kIpc), TransportKind::kIpc);
 }
 
 TEST(Reach, RefusesByNameWhatIsWantedAndCannotBe) {
@@ -57,7 +66,8 @@ TEST(Reach, RefusesByNameWhatIsWantedAndCannotBe) {
            {kHere, kHere, TransportKind::kCuda},
            {kGpu, kHere, TransportKind::kCuda},
            {kGpu, kOtherGpu, TransportKind::kCuda},
-           {kGpu, kSameNameThere, TransportKind::kCuda}}) {
+           {kGpu, kSameNameThere, TransportKind::kCuda},
+           {kGpu, kGpuInContainer, TransportKind::kCuda}}) {
     const auto refused = error_of([&, &a = a, &b = b, kind = kind] {
       transport_between(kind, {"worker 0", a}, {"worker 1", b});
     });
@@ -69,28 +79,69 @@ TEST(Reach, RefusesByNameWhatIsWantedAndCannotBe) {
   }
 }
 
-std::string host_of_another_process() {
+// What a process of its own tells; nothing where it can make no such `namespaces`.
+std::optional<Reach> reach_of_another_process(int namespaces = 0) {
   std::array<int, 2> ends{};
-  if (::pipe(ends.data()) != 0) return "no pipe";
+  if (::pipe(ends.data()) != 0) return {};
   const pid_t child = ::fork();
   if (child == 0) {
-    const std::string host = reach_of("cpu").host;
-    ::_exit(::write(ends[1], host.data(), host.size()) == std::ssize(host) ? 0 : 1);
+    if (::unshare(namespaces) != 0) ::_exit(77);
+    // Whose processes it is of is said of the next.
+    const pid_t next = ::fork();
+    if (next != 0) ::_exit(::waitpid(next, nullptr, 0) == next ? 0 : 1);
+    const std::string told = encode(reach_of("cpu"));
+    ::_exit(::write(ends[1], told.data(), told.size()) == std::ssize(told) ? 0 : 1);
   }
   ::close(ends[1]);
-  std::string host(1000, ' ');
-  const ssize_t bytes = ::read(ends[0], host.data(), host.size());
+  std::string told(1000, ' ');
+  const ssize_t bytes = ::read(ends[0], told.data(), told.size());
   ::close(ends[0]);
   ::waitpid(child, nullptr, 0);
-  return host.substr(0, static_cast<size_t>(std::max<ssize_t>(bytes, 0)));
+  if (bytes <= 0) return {};
+  return decode<Reach>(told.substr(0, static_cast<size_t>(bytes)));
 }
 
 TEST(Reach, OfProcessesOfOneHostIsTheSame) {
   const Reach reach = reach_of("cpu");
-  EXPECT_EQ(reach.host, host_of_another_process());
+  const auto other = reach_of_another_process();
+  ASSERT_TRUE(other);
+  EXPECT_EQ(reach.host, other->host);
+  EXPECT_EQ(reach.network, other->network);
+  EXPECT_EQ(reach.sockets, other->sockets);
   EXPECT_THAT(reach.host, AllOf(HasSubstr("pid:["), HasSubstr("net:[")));
   EXPECT_EQ(reach.gpu, "");
   EXPECT_EQ(reach_of("no such device").gpu, "");
+}
+
+// Its /proc still is of the processes of before, and says of itself what it is of.
+TEST(Reach, OfAContainerWithThisNetworkDiffersInItsProcessesAlone) {
+  const auto other = reach_of_another_process(CLONE_NEWPID);
+  if (!other) GTEST_SKIP() << "this process may make no namespace of processes";
+  const Reach reach = reach_of("cpu");
+  EXPECT_NE(reach.host, other->host);
+  EXPECT_EQ(reach.network, other->network);
+  EXPECT_EQ(reach.sockets, other->sockets);
+  EXPECT_EQ(between(reach, *other), TransportKind::kShm);
+}
+
+TEST(Reach, OfAContainerWithANetworkOfItsOwnDiffersInAll) {
+  const auto other = reach_of_another_process(CLONE_NEWNET);
+  if (!other) GTEST_SKIP() << "this process may make no network";
+  const Reach reach = reach_of("cpu");
+  EXPECT_NE(reach.host, other->host);
+  EXPECT_NE(reach.network, other->network);
+  EXPECT_NE(reach.sockets, other->sockets);
+  EXPECT_EQ(between(reach, *other), TransportKind::kTcp);
+}
+
+// A number of a user is another's elsewhere.
+TEST(Reach, OfAContainerWithUsersOfItsOwnSharesTheNetworkAlone) {
+  const auto other = reach_of_another_process(CLONE_NEWUSER);
+  if (!other) GTEST_SKIP() << "this process may make no namespace of users";
+  const Reach reach = reach_of("cpu");
+  EXPECT_EQ(reach.network, other->network);
+  EXPECT_NE(reach.sockets, other->sockets);
+  EXPECT_EQ(between(reach, *other), TransportKind::kTcp);
 }
 
 // In a process of its own that reads nothing there.

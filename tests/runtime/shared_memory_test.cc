@@ -7,20 +7,22 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "runtime/error.h"
 #include "runtime/open_file.h"
-#include "runtime/wire.h"
 
 namespace kerf::runtime {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 constexpr size_t kBytes = 10'000;
 
-std::string thrown_by_mapping(const std::string& offer, size_t bytes = kBytes) {
+std::string thrown_by_mapping(const SlotOffer& offer, size_t bytes = kBytes) {
   try {
     map_shared_memory(bytes, offer);
   } catch (const Error& error) {
@@ -29,10 +31,8 @@ std::string thrown_by_mapping(const std::string& offer, size_t bytes = kBytes) {
   return "nothing";
 }
 
-// What a peer would say of a descriptor.
-std::string offer_of(int descriptor) {
-  return encode(std::pair<int32_t, int32_t>{::getpid(), descriptor});
-}
+// What a peer would send with it.
+SlotOffer offer_of(OpenFile file) { return {{}, std::make_shared<OpenFile>(std::move(file))}; }
 
 OpenFile memory_with(int seals, size_t bytes = kBytes) {
   OpenFile file(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -51,12 +51,10 @@ TEST(SharedMemory, IsMappedWithWhatItsOwnerWrote) {
 }
 
 TEST(SharedMemory, IsMappedOnceItCannotShrink) {
-  const OpenFile sealed = memory_with(F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
-  EXPECT_EQ(thrown_by_mapping(offer_of(sealed.number())), "nothing");
-  for (const int seals : {0, F_SEAL_GROW | F_SEAL_SEAL, F_SEAL_SHRINK | F_SEAL_GROW}) {
-    const OpenFile file = memory_with(seals);
-    EXPECT_THAT(thrown_by_mapping(offer_of(file.number())), HasSubstr("not sealed")) << seals;
-  }
+  EXPECT_EQ(thrown_by_mapping(offer_of(memory_with(F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))),
+            "nothing");
+  for (const int seals : {0, F_SEAL_GROW | F_SEAL_SEAL, F_SEAL_SHRINK | F_SEAL_GROW})
+    EXPECT_THAT(thrown_by_mapping(offer_of(memory_with(seals))), HasSubstr("not sealed")) << seals;
 }
 
 TEST(SharedMemory, IsMappedIfItIsLargeEnough) {
@@ -66,13 +64,14 @@ TEST(SharedMemory, IsMappedIfItIsLargeEnough) {
 }
 
 TEST(SharedMemory, IsNoFileNorPipe) {
-  OpenFile file(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
-  EXPECT_THAT(thrown_by_mapping(offer_of(file.number())), HasSubstr("not shared memory"));
+  EXPECT_THAT(thrown_by_mapping(offer_of(OpenFile(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC)))),
+              HasSubstr("not shared memory"));
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-  const OpenFile from(ends[0]), to(ends[1]);
-  EXPECT_THAT(thrown_by_mapping(offer_of(from.number())), HasSubstr("not shared memory"));
-  EXPECT_THAT(thrown_by_mapping(offer_of(-1)), HasSubstr("cannot open"));
+  const OpenFile to(ends[1]);
+  EXPECT_THAT(thrown_by_mapping(offer_of(OpenFile(ends[0]))), HasSubstr("not shared memory"));
+  EXPECT_THAT(thrown_by_mapping({}), AllOf(HasSubstr("without its file"), HasSubstr("ulimit -n"),
+                                           HasSubstr("--transport ipc")));
 }
 
 }  // namespace

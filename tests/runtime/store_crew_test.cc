@@ -52,7 +52,8 @@ class StoreCrew : public testing::Test {
     command.insert(command.end(), more.begin(), more.end());
     workers_.push_back(Process::spawn(command));
   }
-  void start_elsewhere() { start_worker({"--index", "1", "--host", "elsewhere"}); }
+  // A container shares sockets, and no files.
+  void start_elsewhere() { start_worker({"--index", "1", "--container", "elsewhere"}); }
 
   std::string answer_to(int worker, const std::string& task) {
     crew_->send(worker, {task});
@@ -208,6 +209,7 @@ class LyingStoreWorker : public testing::Test {
     const auto client = make_control_client(address);
     Registration registration{.identity = tests::test_identity(), .device = "cpu"};
     registration.reach.host = host;
+    registration.reach.sockets = reach_of("cpu").sockets;
     client->send({ControlType::kRegister, encode(registration)});
     for (const auto until = after(20s); Clock::now() < until;) {
       client->send({ControlType::kReport, encode(Report{})});

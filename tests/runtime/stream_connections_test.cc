@@ -1,7 +1,6 @@
 // Connections of the packet socket: which it keeps, which it ends, and what it does
 // where no more can be opened.
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -47,23 +46,6 @@ TEST_P(StreamSocket, KeepsTheNewerConnectionThoughTheOlderSpeaksLast) {
   ASSERT_TRUE(packet);
   EXPECT_EQ(packet->head.sequence, 3U);
 }
-
-// As long as there are no descriptors left.
-class FewFiles {
- public:
-  FewFiles() {
-    ::getrlimit(RLIMIT_NOFILE, &before_);
-    rlimit few = before_;
-    few.rlim_cur = 3;
-    ::setrlimit(RLIMIT_NOFILE, &few);
-  }
-  FewFiles(const FewFiles&) = delete;
-  FewFiles& operator=(const FewFiles&) = delete;
-  ~FewFiles() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-
- private:
-  rlimit before_{};
-};
 
 TEST_P(StreamSocket, LetsInWhoKnockedWhileNoMoreFilesCouldBeOpened) {
   RawConnection raw(*b_.socket);

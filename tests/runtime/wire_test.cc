@@ -165,7 +165,7 @@ TEST(Frame, IsReadBack) {
 
 TEST(Frame, HasTheWrittenHeader) {
   const std::string bytes = make_frame({0x0102, 0x03040506, 0x0708090A0B0C0D0E}, "xyz");
-  EXPECT_EQ(bytes.substr(0, 28), std::string("KERF\x02\0\x02\x01\x06\x05\x04\x03\0\0\0\0"
+  EXPECT_EQ(bytes.substr(0, 28), std::string("KERF\x03\0\x02\x01\x06\x05\x04\x03\0\0\0\0"
                                              "\x0E\x0D\x0C\x0B\x0A\x09\x08\x07\x03\0\0\0",
                                              28));
   const uint32_t checksum = crc32c(bytes.substr(0, 28) + "xyz");

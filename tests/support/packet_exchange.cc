@@ -50,7 +50,9 @@ class ExchangeSocket final : public runtime::PacketSocket {
   void expect(int32_t) override {}
   void connect(int32_t, const std::string&, const std::string&) override {}
 
-  void send(int32_t peer, PacketHeader head, std::string_view body) override {
+  // Files are for who is reached by a connection.
+  void send(int32_t peer, PacketHeader head, std::string_view body,
+            std::shared_ptr<const runtime::OpenFile>) override {
     identity_.sign(head, body);
     const std::lock_guard lock(exchange_.mutex_);
     exchange_.put(peer, head, body);
@@ -58,7 +60,7 @@ class ExchangeSocket final : public runtime::PacketSocket {
   void send_pinned(int32_t peer, PacketHeader head, const std::byte* data, size_t bytes) override {
     head.body_bytes = static_cast<uint32_t>(bytes);
     const std::string_view body{reinterpret_cast<const char*>(data), bytes};
-    if (!keeps_payload()) return send(peer, head, body);
+    if (!keeps_payload()) return send(peer, head, body, {});
     identity_.sign(head, body);
     const std::lock_guard lock(exchange_.mutex_);
     inbox_->unsent.push_back({peer, head, body});
@@ -72,6 +74,7 @@ class ExchangeSocket final : public runtime::PacketSocket {
     }
   }
   Queue queue(int32_t) const override { return {}; }  // nobody lost anything
+  std::string trouble_with(int32_t) const override { return {}; }
   bool has_unsent() const override {
     const std::lock_guard lock(exchange_.mutex_);
     return !inbox_->unsent.empty();

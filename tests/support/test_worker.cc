@@ -238,9 +238,10 @@ int run_test_worker(int argc, char** argv) {
     if (flag == "--keys") options.keys = argv[i + 1];
     if (flag == "--index") options.index = std::stoi(argv[i + 1]);
     if (flag == "--device") options.device = argv[i + 1];
-    if (flag == "--host") {  // another, of this one's network
+    if (flag == "--host" || flag == "--container") {  // another, of this one's network
       options.reach = runtime::reach_of("cpu");
       options.reach->host = argv[i + 1];
+      if (flag == "--host") options.reach->sockets = argv[i + 1];
     }
     if (flag == runtime::kKeeperFlag) options.keeper = std::stoi(argv[i + 1]);
     if (flag == "--build") options.identity.build = argv[i + 1];

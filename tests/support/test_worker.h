@@ -44,8 +44,9 @@ bool wait_for_report(runtime::Crew& crew, size_t worker, const std::string& text
 // The error that a run of the crew ends with.
 Error end_of(runtime::Crew& crew);
 
-// main() of a worker process: --connect ADDRESS [--index I] [--device NAME] [--host NAME that
-// it says it is on] [--keep: of its keeper]. Returns the exit code.
+// main() of a worker process: --connect ADDRESS [--index I] [--device NAME] [--host NAME that it
+// says it is on, or --container NAME that it says it is in, of this host] [--keep: of its keeper].
+// Returns the exit code.
 int run_test_worker(int argc, char** argv);
 
 }  // namespace kerf::tests
