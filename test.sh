@@ -3,7 +3,8 @@
 #
 #   ./test.sh             the full suite (with the CUDA device where CUDA Toolkit and cuDNN are found), and under
 #                         AddressSanitizer, UndefinedBehaviorSanitizer and ThreadSanitizer the lowest floor, which
-#                         talks to strangers and shares memory (the tests that are labelled sanitized)
+#                         talks to strangers and shares memory, and what reads bytes from outside elsewhere (the tests
+#                         that are labelled sanitized)
 #   ./test.sh quick       unit and lint tests of the release build
 #   ./test.sh sanitizers  all suites under AddressSanitizer and UndefinedBehaviorSanitizer, and under
 #                         ThreadSanitizer all that runs in one process (an hour on two cores)
@@ -109,6 +110,6 @@ begin_build "asan sanitized_tests" "tsan sanitized_tests"
 ctest --preset full || tested=$?
 end_build "$tested"
 
-section "asan and tsan: the lowest floor"
+section "asan and tsan: what is labelled sanitized"
 ctest --preset asan-sanitized --progress
 ctest --preset tsan-sanitized --progress

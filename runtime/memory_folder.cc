@@ -84,43 +84,16 @@ bool is_own(const fs::path& folder) {
   return ::lstat(folder.c_str(), &facts) == 0 && facts.st_uid == ::geteuid();
 }
 
-// Both locks of it are to be had: neither a warden nor a run has anything to do with it.
+// Both locks of it are to be had: neither a warden nor a run has anything to do with it. While we
+// have the first, no warden looks at the other, so whoever has that is a run.
 void remove_if_abandoned(const fs::path& folder) {
   const OpenFile mark = hold_warden_mark(folder, false);
   if (mark.number() < 0) return;
   try {
-    const OpenFile held = hold_memory_folder(folder);
+    const OpenFile held = hold_memory_folder(folder, /*wait=*/false);
     remove_memory_folder(folder);
   } catch (const Error&) {
     return;  // a run has it, which has just begun or whose warden was killed
-  }
-}
-
-void remove_abandoned() {
-  std::vector<fs::path> found;
-  std::error_code refused;
-  for (fs::directory_iterator at(kMemory, refused); !refused && at != fs::directory_iterator();
-       at.increment(refused))
-    if (names_memory_folder(at->path()) && is_own(at->path())) found.push_back(at->path());
-  for (const fs::path& folder : found) remove_if_abandoned(folder);
-}
-
-struct HeldFolder {
-  fs::path path;
-  OpenFile lock;
-};
-
-// A new one. Another run that begins now may have taken it for abandoned before it was held.
-HeldFolder make_folder() {
-  for (int tries = 1;; ++tries) {
-    const fs::path path = fs::path(kMemory) / random_name();
-    if (::mkdir(path.c_str(), S_IRWXU) != 0) refuse_by_system(path, "made");
-    try {
-      return {path, hold_memory_folder(path)};
-    } catch (const Error&) {
-      ::rmdir(path.c_str());
-      if (tries == kTries) throw;
-    }
   }
 }
 
@@ -148,7 +121,31 @@ bool names_memory_folder(const fs::path& path) {
   return path.parent_path() == kMemory && is_name(path.filename().string());
 }
 
-OpenFile hold_memory_folder(const fs::path& path) {
+void remove_abandoned_folders() {
+  std::vector<fs::path> found;
+  std::error_code refused;
+  for (fs::directory_iterator at(kMemory, refused); !refused && at != fs::directory_iterator();
+       at.increment(refused))
+    if (names_memory_folder(at->path()) && is_own(at->path())) found.push_back(at->path());
+  for (const fs::path& folder : found) remove_if_abandoned(folder);
+}
+
+// Another run that begins now may have taken it for abandoned before it was held.
+HeldFolder make_held_folder() {
+  for (int tries = 1;; ++tries) {
+    fs::path path = fs::path(kMemory) / random_name();
+    if (::mkdir(path.c_str(), S_IRWXU) != 0) refuse_by_system(path, "made");
+    try {
+      OpenFile lock = hold_memory_folder(path, /*wait=*/true);
+      return {std::move(path), std::move(lock)};
+    } catch (const Error&) {
+      ::rmdir(path.c_str());
+      if (tries == kTries) throw;
+    }
+  }
+}
+
+OpenFile hold_memory_folder(const fs::path& path, bool wait) {
   if (!names_memory_folder(path))
     refuse_folder(path, "it is no folder that a run of Kerf keeps in memory");
   OpenFile folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -158,7 +155,8 @@ OpenFile hold_memory_folder(const fs::path& path) {
   if (::fstat(folder.number(), &facts) != 0) refuse_by_system(path, "looked at");
   if (facts.st_uid != ::geteuid()) refuse_folder(path, "it is another user's");
   if ((facts.st_mode & 0077U) != 0) refuse_folder(path, "other users may look into it");
-  if (!locks_soon(folder)) refuse_folder(path, "another run has it now");
+  if (!(wait ? locks_soon(folder) : locks(folder, false)))
+    refuse_folder(path, "another run has it now");
   // Removed between the two.
   if (::fstat(folder.number(), &facts) != 0 || facts.st_nlink == 0)
     refuse_folder(path, "it is gone");
@@ -195,8 +193,8 @@ bool lies_in_memory_folder(const fs::path& path) {
 
 MemoryFolder MemoryFolder::make(std::chrono::seconds outlives) {
   expect_memory();
-  remove_abandoned();
-  HeldFolder made = make_folder();
+  remove_abandoned_folders();
+  HeldFolder made = make_held_folder();
   MemoryFolder folder(std::move(made.path), std::move(made.lock));
   try {
     int ends[2];
@@ -212,7 +210,9 @@ MemoryFolder MemoryFolder::make(std::chrono::seconds outlives) {
   return folder;
 }
 
-MemoryFolder MemoryFolder::claim(const fs::path& path) { return {path, hold_memory_folder(path)}; }
+MemoryFolder MemoryFolder::claim(const fs::path& path) {
+  return {path, hold_memory_folder(path, /*wait=*/true)};
+}
 
 void MemoryFolder::remove() {
   if (path_.empty()) return;

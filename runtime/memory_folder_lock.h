@@ -15,8 +15,17 @@ inline constexpr const char* kWardenMark = ".warden";
 bool names_memory_folder(const std::filesystem::path& path);
 
 // A folder in memory of this user, held from now on. Throws Error{kUnavailable} that names it where
-// it is none, or another process holds it.
-OpenFile hold_memory_folder(const std::filesystem::path& path);
+// it is none, or another process holds it, for a second where the call is to `wait`: a warden that
+// looks, and a run that removes what was left, hold it for less.
+OpenFile hold_memory_folder(const std::filesystem::path& path, bool wait);
+// A new one. Throws Error{kUnavailable} that names it, or the folder that it would be in.
+struct HeldFolder {
+  std::filesystem::path path;
+  OpenFile lock;
+};
+HeldFolder make_held_folder();
+// Removes those of this user that neither a warden nor a run holds.
+void remove_abandoned_folders();
 // The warden's mark in it; none where another process has it (unless the call is to `wait` until
 // that lets go), or there is no such folder.
 OpenFile hold_warden_mark(const std::filesystem::path& folder, bool wait);

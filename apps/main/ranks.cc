@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
+#include <utility>
 
 #include "apps/main/node_list.h"
 #include "runtime/error.h"
@@ -95,20 +96,41 @@ std::optional<Rank> nobody(const std::string& launcher) {
                 launcher == "env" ? "" : format(" by {}", launcher)));
 }
 
-// All tasks come to the same; another run on that host most likely to another.
-int port_of(const Environment& environment) {
+bool is_said_by_alone(const Rank& rank, const std::string& launcher) {
+  return rank.launchers == std::vector{launcher};
+}
+
+// It has as many tasks, and this one by the same number: its hosts are theirs, whoever was asked.
+bool is_task_of_step(const Environment& environment, const Rank& rank) {
+  if (!is_in_step(environment)) return false;
+  const auto mine = said(environment, "SLURM_PROCID", "slurm");
+  const auto all = said(environment, "SLURM_STEP_NUM_TASKS", "slurm");
+  return mine && all && mine->value == rank.rank && all->value == rank.ranks;
+}
+
+std::optional<int> port_of_master(const Environment& environment) {
   constexpr int64_t kMostPort = 65'534;
   const auto port = said(environment, "MASTER_PORT", "torchrun");
-  if (port && (port->value < 1 || port->value > kMostPort))
-    refuse(format("{} is no port", port->text()));
-  if (port)
-    return static_cast<int>(port->value) +
-           (environment("TORCHELASTIC_USE_AGENT_STORE") == "True" ? 1 : 0);  // torchrun has it
+  if (!port) return std::nullopt;
+  if (port->value < 1 || port->value > kMostPort) refuse(format("{} is no port", port->text()));
+  const bool has_torchrun_itself = environment("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  return static_cast<int>(port->value) + (has_torchrun_itself ? 1 : 0);
+}
+
+std::optional<int> port_of_step(const Environment& environment) {
   const auto job = said(environment, "SLURM_JOB_ID", "slurm");
-  if (job && is_in_step(environment))
-    return kFirstPort +
-           static_cast<int>((job->value * 16 + said(environment, "SLURM_STEP_ID", "slurm")->value) %
-                            kPorts);
+  if (!job) return std::nullopt;
+  const auto step = said(environment, "SLURM_STEP_ID", "slurm");
+  return kFirstPort + static_cast<int>((job->value * 16 + step->value) % kPorts);
+}
+
+// All tasks come to the same; another run on that host most likely to another.
+int port_of(const Environment& environment, const Rank& rank) {
+  std::optional<int> port;
+  if (!is_said_by_alone(rank, "slurm")) port = port_of_master(environment);
+  if (!port && is_task_of_step(environment, rank)) port = port_of_step(environment);
+  if (!port) port = port_of_master(environment);
+  if (port) return *port;
   const auto job_of_mpirun = environment("PMIX_NAMESPACE");
   if (!job_of_mpirun)
     refuse(
@@ -117,6 +139,18 @@ int port_of(const Environment& environment) {
   uint32_t sum = 0;
   for (const unsigned char letter : *job_of_mpirun) sum = sum * 31 + letter;
   return kFirstPort + static_cast<int>(sum % kPorts);
+}
+
+// Slurm's names of hosts have no domain.
+bool is_same_host(const std::string& one, const std::string& other) {
+  return one == other || one.starts_with(other + ".") || other.starts_with(one + ".");
+}
+
+// The step's, where that says anything of these tasks.
+std::vector<std::string> hosts_of_step(const Environment& environment, const Rank& rank) {
+  const auto text = environment("SLURM_STEP_NODELIST");
+  if (!text || !is_task_of_step(environment, rank)) return {};
+  return parse_nodes(*text, "SLURM_STEP_NODELIST");
 }
 
 // As far as anybody says: some are on other hosts than this task, or it is on another than the
@@ -141,12 +175,14 @@ std::optional<Rank> find_rank(const Environment& environment, const std::string&
   if (launcher == "none" || (launcher == "auto" && at_terminal)) return std::nullopt;
   std::vector<Said> rank;
   std::vector<Said> ranks;
+  std::vector<std::string> launchers;
   std::optional<int> local, here;
   for (const Source& source : kSources) {
     if (!is_asked(source, launcher, environment)) continue;
     const auto number = said(environment, source.rank, source.launcher);
     if (!number) continue;
     rank.push_back(*number);
+    launchers.push_back(number->launcher);
     if (const auto many = said(environment, source.ranks, source.launcher)) ranks.push_back(*many);
     for (auto& [into, variable] : {std::pair(&local, source.local), {&here, source.here}})
       if (const auto more = said(environment, variable, source.launcher); more && !*into)
@@ -165,15 +201,28 @@ std::optional<Rank> find_rank(const Environment& environment, const std::string&
   if (*all == 1)
     refuse(format("{}: one task is the scheduler, so start one more than there are workers",
                   ranks[0].text()));
-  return Rank{static_cast<int>(*mine), static_cast<int>(*all), local, here};
+  return Rank{static_cast<int>(*mine), static_cast<int>(*all), local, here, launchers};
 }
 
 Meeting find_meeting(const Environment& environment, const Rank& rank) {
   Meeting meeting;
-  if (is_in_step(environment) && environment("SLURM_STEP_NODELIST")) {
-    meeting.hosts = parse_nodes(*environment("SLURM_STEP_NODELIST"), "SLURM_STEP_NODELIST");
+  auto master = environment("MASTER_ADDR");
+  std::vector<std::string> step = hosts_of_step(environment, rank);
+  if (master && !step.empty()) {
+    if (is_said_by_alone(rank, "slurm"))
+      master.reset();
+    else if (is_said_by_alone(rank, "torchrun"))
+      step.clear();
+    else if (!is_same_host(*master, step[0]))
+      refuse(
+          format("MASTER_ADDR={} and SLURM_STEP_NODELIST={} disagree on which host task 0 is; "
+                 "unset the one that does not count, or give --listen tcp://HOST:PORT",
+                 *master, *environment("SLURM_STEP_NODELIST")));
+  }
+  if (!step.empty()) {
+    meeting.hosts = std::move(step);
     meeting.alone = meeting.hosts.size() == 1;
-  } else if (const auto master = environment("MASTER_ADDR")) {
+  } else if (master) {
     meeting.hosts = {*master};
     meeting.apart = is_apart(rank);
   } else {
@@ -183,7 +232,7 @@ Meeting find_meeting(const Environment& environment, const Rank& rank) {
           "nobody says on which host task 0 is; give --listen tcp://HOST:PORT, HOST being that "
           "one, or set MASTER_ADDR");
   }
-  meeting.port = port_of(environment);
+  meeting.port = port_of(environment, rank);
   return meeting;
 }
 

@@ -36,6 +36,8 @@ struct Rank {
   // By those that say the rank alone:
   std::optional<int> local = {};  // within its host
   std::optional<int> here = {};   // how many there are
+  // Who say the rank, of those that were asked, in the order above.
+  std::vector<std::string> launchers = {};
 };
 
 // The names above. Throws Error{kUsage} that lists them.
@@ -53,9 +55,12 @@ struct Meeting {
   bool apart = false;  // it is known that tasks are on several, and MASTER_ADDR alone is one
   int port = 0;
 };
-// Hosts are the step's, or MASTER_ADDR. The port is MASTER_PORT (or the next, where torchrun
-// listens there itself), or one of kPorts from kFirstPort on, by Slurm's job and step or by
-// mpirun's job. Throws Error{kUsage} that says what to give.
+// Where Slurm alone says the rank, its step's hosts count and a port of kPorts from kFirstPort on,
+// by job and step; where torchrun alone does, MASTER_ADDR and MASTER_PORT (or the next, where
+// torchrun listens there itself). The others say no place, and two may not agree: then it is
+// MASTER_ADDR, or the step, where that has these tasks by the same numbers; and where both are set
+// they have to lead to one host. A port that neither says is by mpirun's job. Throws Error{kUsage}
+// that says what to give, and that names both where they disagree.
 inline constexpr int kFirstPort = 23000;
 inline constexpr int kPorts = 8000;
 Meeting find_meeting(const Environment& environment, const Rank& rank);

@@ -16,6 +16,10 @@ namespace {
 
 // From one connection to the next.
 constexpr std::chrono::milliseconds kReconnect{100};
+// So many connections in a row on which somebody answers, each before it was so old, are not by
+// chance.
+constexpr int kMostAnswered = 8;
+constexpr std::chrono::seconds kSound{10};
 // What one call of the system takes: while it lasts, who wants to drive waits.
 constexpr size_t kAtATime = kChunkBytes;
 
@@ -103,6 +107,9 @@ void OutgoingConnection::hear() {
   if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
   broken();
   if (count <= 0) return;
+  ++answered_;
+  answered_in_a_row_ = Clock::now() - began_ < kSound ? answered_in_a_row_ + 1 : 1;
+  if (answered_in_a_row_ < kMostAnswered) return;
   state_ = State::kGivenUp;
   packets_.clear();
 }

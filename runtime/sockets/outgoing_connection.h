@@ -1,8 +1,8 @@
 // The connection over which a peer gets our packets: made again whenever it breaks.
 //
 // Packets wait in order until the connection takes them. What a broken one had taken may be lost;
-// whoever sends finds that out (kProbe). Nobody answers on it: a word from the other side means
-// that it is no worker, and gives the connection up.
+// whoever sends finds that out (kProbe). Nobody answers on it: a word from the other side breaks
+// it. Where that happens to one after the other, who is there is no worker, and it is given up.
 //
 // Where a pair has a secret, each connection begins with an opening (connection_opening.h) and
 // packets are encrypted as it takes them, once: what it has taken a part of waits as it is.
@@ -60,6 +60,8 @@ class OutgoingConnection {
   // Packets that it has taken, whole.
   uint64_t taken() const { return taken_; }
   uint64_t given() const { return taken_ + packets_.size(); }
+  // Connections that were broken by a word from the other side.
+  int64_t answered() const { return answered_; }
   // Whether write() would do something.
   bool can_write() const { return is_writable_ && has_unsent(); }
   // Gives the connection as much as one call of the system takes. Lets go of the lock, if there is
@@ -111,6 +113,8 @@ class OutgoingConnection {
   std::deque<Outgoing> packets_;
   size_t done_ = 0;  // bytes of the first
   uint64_t taken_ = 0;
+  int64_t answered_ = 0;
+  int answered_in_a_row_ = 0;
   std::optional<Encrypted> encrypted_;  // empty: they are not
   std::optional<Encryption> encryption_;
   std::vector<std::byte> ready_;  // encrypted, of which these are still to be sent:

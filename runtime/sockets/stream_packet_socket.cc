@@ -72,7 +72,7 @@ class StreamPacketSocket final : public PacketSocket {
   void wake() override { wait_.wake(); }
   void interrupt() override { wait_.interrupt(); }
   void check_interrupted() const override { wait_.check(label_); }
-  int64_t dropped() const override { return dropped_; }
+  int64_t dropped() const override;
   void drop() override { ++dropped_; }
 
  private:
@@ -219,6 +219,12 @@ void StreamPacketSocket::send_pinned(int32_t peer, PacketHeader head, const std:
 bool StreamPacketSocket::has_unsent() const {
   return std::ranges::any_of(outgoing_,
                              [](const auto& entry) { return entry.second.has_unsent(); });
+}
+
+int64_t StreamPacketSocket::dropped() const {
+  int64_t all = dropped_;
+  for (const auto& [peer, to] : outgoing_) all += to.answered();
+  return all;
 }
 
 bool StreamPacketSocket::can_send() const {

@@ -267,7 +267,11 @@ void TableServer::sent(int to, const Mail& mail) {
   }
   if (mail.head.word != TableWord::kChanges) return;
   Served& table = tables_.at(mail.head.table);
-  if (--table.untold > 0) return;
+  if (--table.untold > 0) {
+    // Whoever takes its news at last holds nobody up any more; another may.
+    for (Parked& read : table.parked) tell_who_holds_up(table, read);
+    return;
+  }
   tell_groups(table);
   look_again(table);
   tell_rest(table);

@@ -156,6 +156,54 @@ TEST(Ranks, TasksMeetWhereTheFirstIs) {
   EXPECT_LT(find_meeting(of(here), by_mpirun).port, kFirstPort + kPorts);
 }
 
+// "HOST:PORT" of the first task, and of an error its message.
+std::string met(const Variables& variables, const std::string& launcher) {
+  std::string text;
+  const auto error = kerf::tests::error_of([&] {
+    const Rank rank = find_rank(of(variables), launcher, false).value();
+    const Meeting meeting = find_meeting(of(variables), rank);
+    text = format("{}:{}", meeting.hosts.empty() ? "" : meeting.hosts[0], meeting.port);
+  });
+  if (!error) return text;
+  EXPECT_EQ(error->code(), ErrorCode::kUsage);
+  return error->message();
+}
+
+// torchrun of one task a host within a step numbers its tasks as Slurm does; who sets RANK to
+// SLURM_PROCID, too.
+TEST(Ranks, TasksMeetWhereTheLauncherThatWasAskedSays) {
+  const Variables torchrun{
+      {"RANK", "2"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"}};
+  const Variables both = with(kStep, torchrun);
+  const std::string of_step = format("n0:{}", kFirstPort + 71 * 16);
+  EXPECT_EQ(met(both, "torchrun"), "a:29500");
+  EXPECT_EQ(met(both, "slurm"), of_step);
+  EXPECT_EQ(met(both, "auto"), of_step);
+  EXPECT_THAT(met(both, "env"),
+              testing::AllOf(HasSubstr("MASTER_ADDR=a and SLURM_STEP_NODELIST=n[0-2,5] disagree"),
+                             HasSubstr("--listen tcp://HOST:PORT")));
+  EXPECT_EQ(met(with(both, {{"MASTER_ADDR", "n0.cluster"}}), "env"), "n0:29500");
+  EXPECT_THAT(met(with(both, {{"MASTER_ADDR", "n1"}}), "env"), HasSubstr("MASTER_ADDR=n1 and"));
+  // Two tasks a host: the step is of what started them, and its first host need not be theirs.
+  const Variables within = with(both, {{"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}});
+  EXPECT_EQ(met(within, "torchrun"), "a:29500");
+}
+
+TEST(Ranks, OfLaunchersThatSayNoPlaceAStepOfTheSameNumbersDoes) {
+  const std::string of_step = format("n0:{}", kFirstPort + 71 * 16);
+  const Variables pmix = with(kStep, {{"PMIX_RANK", "2"}, {"KERF_RANKS", "4"}});
+  EXPECT_EQ(met(pmix, "pmix"), of_step);
+  EXPECT_EQ(met(with(pmix, {{"MASTER_ADDR", "n0"}, {"MASTER_PORT", "9"}}), "pmix"), "n0:9");
+  EXPECT_THAT(met(with(pmix, {{"MASTER_ADDR", "b"}}), "pmix"),
+              HasSubstr("MASTER_ADDR=b and SLURM_STEP_NODELIST=n[0-2,5] disagree"));
+  // mpirun's own step has a task for each other host, and is not of those that it starts.
+  const Variables mpirun = with(
+      with(kStep, kMpi),
+      {{"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "3"}, {"SLURM_STEP_NODELIST", "n[1-3]"}});
+  EXPECT_THAT(met(mpirun, "mpirun"), HasSubstr("nobody says on which host task 0 is"));
+  EXPECT_EQ(met(with(mpirun, {{"MASTER_ADDR", "n0"}, {"MASTER_PORT", "9"}}), "mpirun"), "n0:9");
+}
+
 TEST(Ranks, TasksAreKnownToBeOnSeveralHostsWhereSomebodySaysSo) {
   const Variables torchrun{
       {"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"}, {"RANK", "2"}, {"WORLD_SIZE", "4"}};

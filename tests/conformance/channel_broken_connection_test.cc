@@ -134,6 +134,22 @@ TEST_F(BrokenConnection, WhichIsHalfClosedIsMadeAgain) {
   EXPECT_GE(to_1_.accepted(), 3);
 }
 
+// Nobody speaks there: whoever does is no worker, unless it is a word now and then.
+TEST_F(BrokenConnection, OnWhichSomebodyAnswersIsMadeAgain) {
+  constexpr int kWords = 3;
+  open({{500'000, 2}}, /*are_apart=*/true);
+  for (int i = 0; i < kWords; ++i) {
+    expect_sound(4, 500'000);
+    const int64_t before = to_1_.accepted();
+    to_1_.answer();
+    expect_sound(4, 500'000);
+    EXPECT_TRUE(comes_true([&] { return to_1_.accepted() > before; }, after(20s)));
+  }
+  expect_sound(4, 500'000);
+  EXPECT_GE(net_[0].dropped(), kWords) << "and counted";
+  EXPECT_EQ(net_.receiver(0, 1).counters().messages, 4 * (2 * kWords + 1));
+}
+
 // Nobody touches the receiving socket while the connection comes back: then the new connection is
 // there before the end of the old one was noticed.
 TEST(BrokenSocket, IsMendedWhileNobodyReads) {

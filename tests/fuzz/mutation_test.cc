@@ -2,9 +2,11 @@
 // in memory in proportion to them, and comes to an end.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <ostream>
 #include <random>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "tests/fuzz/onnx_mutator.h"
@@ -20,6 +22,11 @@ constexpr uint64_t kMutations = 1'000;
 #else
 constexpr uint64_t kMutations = 2'000;
 #endif
+// Of each sound file; KERF_MUTATIONS asks for others.
+uint64_t count_mutations() {
+  const char* const asked = std::getenv("KERF_MUTATIONS");
+  return asked == nullptr ? kMutations : std::stoull(asked);
+}
 constexpr size_t kHead = 80;  // of the longest header here
 
 struct Case {
@@ -73,7 +80,7 @@ void survive(const Reader& reader, const std::string& sound, uint64_t mutations,
 
 TEST_P(Mutations, AreTakenOrRefused) {
   const Case& sound = GetParam();
-  survive(*sound.reader, sound.bytes, kMutations, [&](uint64_t seed) {
+  survive(*sound.reader, sound.bytes, count_mutations(), [&](uint64_t seed) {
     std::mt19937_64 random(seed);
     return mutated(sound.bytes, random, kHead);
   });
@@ -89,7 +96,7 @@ TEST(ModelMutations, AreTakenOrRefused) {
   for (const auto& [name, sound] : models) mutator.learn(sound);
   for (const auto& [name, sound] : models) {
     SCOPED_TRACE(name);
-    survive(reader, sound, kMutations / 8,
+    survive(reader, sound, count_mutations() / 8,
             [&, &sound = sound](uint64_t seed) { return *mutator.changed(sound, seed); });
   }
 }

@@ -7,14 +7,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "runtime/error.h"
 #include "runtime/file.h"
@@ -201,6 +205,105 @@ TEST(MemoryFolder, WhoseWardenWasKilledGoesWithTheNext) {
   EXPECT_FALSE(is_gone(waits)) << "somebody may come for it";
   next.remove();
   MemoryFolder::claim(waits).remove();
+}
+
+// The path leads to what is held.
+bool is_there(const HeldFolder& folder) {
+  struct stat held {};
+  struct stat found {};
+  return ::fstat(folder.lock.number(), &held) == 0 && ::lstat(folder.path.c_str(), &found) == 0 &&
+         held.st_ino == found.st_ino;
+}
+
+// A run that begins looks at the folders of those that began just before, whose wardens are not
+// there yet: it leaves them what they have, and waits for nobody.
+TEST(MemoryFolder, OfARunThatBeginsIsLeftByTheNextAtOnce) {
+  const HeldFolder folder = make_held_folder();
+  const auto began = Clock::now();
+  remove_abandoned_folders();
+  EXPECT_LT(Clock::now() - began, 700ms);
+  EXPECT_TRUE(is_there(folder));
+  remove_memory_folder(folder.path);
+}
+
+TEST(MemoryFolder, ThatGoesWhileSomebodyWaitsForItIsRefused) {
+  auto held = std::make_unique<HeldFolder>(make_held_folder());
+  const fs::path path = held->path;
+  const std::jthread removes([&] {
+    std::this_thread::sleep_for(100ms);
+    remove_memory_folder(path);
+    held.reset();
+  });
+  EXPECT_THAT(refusal(path), HasSubstr("it is gone"));
+}
+
+// Between the making of a folder and its lock others may take it for abandoned: whoever makes one
+// has one that is there, and keeps it.
+TEST(MemoryFolder, IsTheMakersThoughOthersRemoveWhatIsAbandoned) {
+  std::atomic<bool> over{false};
+  std::atomic<int> made{0};
+  std::atomic<int> lost{0};
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 3; ++i)
+    threads.emplace_back([&] {
+      while (!over) remove_abandoned_folders();
+    });
+  for (int i = 0; i < 2; ++i)
+    threads.emplace_back([&] {
+      for (; !over; ++made) {
+        const HeldFolder mine = make_held_folder();
+        if (!is_there(mine)) ++lost;
+        std::this_thread::yield();
+        if (!is_there(mine)) ++lost;
+      }  // from here on it is nobody's
+    });
+  std::this_thread::sleep_for(1500ms);
+  over = true;
+  threads.clear();
+  remove_abandoned_folders();
+  EXPECT_EQ(lost.load(), 0) << "of " << made.load();
+  EXPECT_GT(made.load(), 20);
+}
+
+// Begins when a byte comes, makes one, is through with it when another does, and ends: 0, where
+// nobody took it from him.
+pid_t begin_run_at_once_with_others(int begin, int end) {
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  int code = 1;
+  try {
+    char byte = 0;
+    KERF_CHECK(::read(begin, &byte, 1) == 1);
+    MemoryFolder folder = MemoryFolder::make(60s);
+    put_something(folder.path());
+    KERF_CHECK(within(10s, [&] { return warden_of(folder.path()) != 0; }), "there is no warden");
+    KERF_CHECK(::read(end, &byte, 1) == 1);
+    const fs::path path = folder.path();
+    KERF_CHECK(read_file(path / "within" / "file") == "what was held");
+    folder.remove();
+    KERF_CHECK(is_gone(path), "it is not removed");
+    code = 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+  }
+  ::_exit(code);
+}
+
+TEST(MemoryFolder, IsOfEachOfManyThatBeginAtOnce) {
+  constexpr int kRuns = 8;
+  int begin[2], end[2];
+  KERF_CHECK(::pipe(begin) == 0 && ::pipe(end) == 0);
+  std::vector<pid_t> runs;
+  for (int i = 0; i < kRuns; ++i) runs.push_back(begin_run_at_once_with_others(begin[0], end[0]));
+  KERF_CHECK(write_whole(begin[1], std::string(kRuns, 'b')));
+  std::this_thread::sleep_for(500ms);
+  KERF_CHECK(write_whole(end[1], std::string(kRuns, 'e')));
+  for (const pid_t run : runs) {
+    int status = -1;
+    EXPECT_EQ(::waitpid(run, &status, 0), run);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  }
+  for (const int each : {begin[0], begin[1], end[0], end[1]}) ::close(each);
 }
 
 TEST(MemoryFolder, WithoutAWardenIsRemovedAllTheSame) {

@@ -19,7 +19,6 @@ using namespace std::chrono_literals;
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr int kEndpoints = 4;
 constexpr int kSlots = 4;
 
 std::string bytes_of(const TableHead& head, const std::vector<float>& numbers) {
@@ -34,8 +33,8 @@ std::string bytes_of(const TableHead& head, const std::vector<float>& numbers) {
 // is shared with worker 1 and one with worker 2.
 class Serving {
  public:
-  explicit Serving(const std::vector<TableSpec>& tables = two_tables())
-      : net_(runtime::TransportKind::kInproc, kEndpoints, runtime::one_lane(1 << 20, kSlots)) {
+  explicit Serving(const std::vector<TableSpec>& tables = two_tables(), int endpoints = 4)
+      : net_(runtime::TransportKind::kInproc, endpoints, runtime::one_lane(1 << 20, kSlots)) {
     server_ = std::make_unique<TableServer>(workplace_, tables, desk_);
     server_->serve();
   }
@@ -88,7 +87,7 @@ class Serving {
   runtime::Trace trace_;
   runtime::LocalStore store_;
   runtime::Workplace workplace_{.worker = 0,
-                                .workers = kEndpoints,
+                                .workers = net_.size(),
                                 .threads = 1,
                                 .device = net_.device(0),
                                 .stream = *stream_,
@@ -179,6 +178,49 @@ TEST(TableServerTest, ASettledReadIsToldWhoDoesNotListen) {
   EXPECT_EQ(waits.clock, 2);
   for (int64_t told = 0; told < 2;) told = serving.heard(2).first.settled;
   EXPECT_EQ(serving.heard(1).first.word, TableWord::kValues);
+}
+
+// Of two other groups that take no news each is awaited until it does, and not for longer.
+TEST(TableServerTest, ASettledReadIsToldAnewWhenAnotherGroupDoesNotListen) {
+  const TableSpec spec{.name = "values",
+                       .rows = 40,
+                       .width = kTableMessageBytes / 8,  // two rows in a message
+                       .groups = {{0, 1}, {2, 3}, {4, 5}},
+                       .staleness = TableSpec::kAnyStaleness};
+  Serving serving({spec}, 6);
+  const std::vector<float> ones(static_cast<size_t>(spec.width), 1);
+  for (const int twin : {2, 4})
+    serving.say(twin, {.word = TableWord::kChanges, .settled = 2, .rows = {{0, 1}}}, ones);
+  for (std::vector<float> seen{0}; seen[0] < 2; seen = serving.heard(1).second)
+    serving.say(1, {.word = TableWord::kRead, .id = 1, .rows = {{0, 1}}});
+  for (const int64_t clock : {1, 2}) {
+    const TableHead settles{.word = TableWord::kClock, .clock = clock, .settled = 1};
+    serving.order({.word = TableWord::kAdd, .rows = {{0, 1}}}, ones);
+    serving.order(settles);
+    serving.say(1, settles);
+  }
+  std::vector<float> own(static_cast<size_t>(spec.width));
+  serving.order({.word = TableWord::kRead, .id = 2, .rows = {{0, 1}}}, {},
+                {.read = 2, .server = 0, .ranges = {{own.data(), 1}}, .width = spec.width});
+  serving.desk().await(2, 0);  // now all that was ordered before was done
+  TableHead settled = kRead;
+  settled.settled = 2;
+  settled.rows = {{0, 1}};
+  serving.say(1, settled);
+  const auto hear_news = [&](int twin) {  // once, of all rows that worker 0 serves
+    TableHead head;
+    do head = serving.heard(twin).first;
+    while (head.rows.front().end < spec.rows / 2);
+    return head.settled;
+  };
+  for (const int twin : {2, 4}) {
+    const TableHead waits = serving.heard(1).first;
+    EXPECT_EQ(waits.word, TableWord::kWaits);
+    EXPECT_EQ(waits.clock, twin);
+    EXPECT_LT(hear_news(twin), 2);
+  }
+  EXPECT_EQ(serving.heard(1).first.word, TableWord::kValues);
+  for (const int twin : {2, 4}) EXPECT_EQ(hear_news(twin), 2);
 }
 
 // A group that does not listen costs no memory: what it has yet to hear is added up, and nothing of

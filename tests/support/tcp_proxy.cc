@@ -78,6 +78,7 @@ class Relay {
     alive_ = up_.move(client_events, server_events, is_half_closed_ ? &lost : swallowed, harm) &&
              down_.move(server_events, client_events, swallowed);
   }
+  void answer() const { ::send(client_, "?", 1, MSG_DONTWAIT | MSG_NOSIGNAL); }
   void half_close() {
     ::shutdown(server_, SHUT_WR);
     up_.held.clear();
@@ -126,6 +127,10 @@ void TcpProxy::run(const std::stop_token& stop) {
     if (event_.taken()) {
       if (is_half_closing_.exchange(false)) {
         for (Relay& relay : relays) relay.half_close();
+        continue;
+      }
+      if (is_answering_.exchange(false)) {
+        for (const Relay& relay : relays) relay.answer();
         continue;
       }
       cuts_ += static_cast<int64_t>(relays.size());

@@ -1,5 +1,6 @@
 // A TCP relay that breaks: it stands between two peers on loopback and cuts their connections, so
-// that what was under way is lost, swallows what is sent, holds it back, or changes bits of it.
+// that what was under way is lost, swallows what is sent, holds it back, changes bits of it, or
+// answers in place of whom it is for.
 //
 // Runs its own thread; all else is thread-safe.
 #pragma once
@@ -47,6 +48,12 @@ class TcpProxy {
     event_.signal();
   }
 
+  // Puts a byte of its own into each connection, towards who made it.
+  void answer() {
+    is_answering_ = true;
+    event_.signal();
+  }
+
  private:
   void run(const std::stop_token& stop);
   void harm(std::vector<char>& bytes);
@@ -62,6 +69,7 @@ class TcpProxy {
   std::atomic<int64_t> damaged_{0};
   std::atomic<int> pause_ms_{0};
   std::atomic<bool> is_half_closing_{false};
+  std::atomic<bool> is_answering_{false};
   std::minstd_rand random_;
   int64_t harm_in_ = -1;  // bytes until the next is damaged; negative: not known yet
   runtime::EventFd event_;
