@@ -94,6 +94,7 @@ struct TrainCommand {
 
 void TrainCommand::check() const {
   save_flags.check();
+  check_buddy_flag(crew_flags, save_flags.keep_workers.has_value());
   require(flags.epochs >= 1, "--epochs", format("{} is not at least 1", flags.epochs));
   require(!no_test || !learning.patience, "--early-stop",
           "it needs the tests; leave --no-test out");
@@ -191,7 +192,8 @@ Outcome TrainCommand::run_watched(const Planned& planned, const schedmp::Schedul
   return run_training(
       RunKind::kTrain, planned, schedule, options, data, crew_flags, progress_on_stderr(),
       [&](const schedmp::Training& /*training*/) {
-        schedmp::SnapshotOptions saved = save_flags.options(checkpoints);
+        schedmp::SnapshotOptions saved =
+            save_flags.options(checkpoints, crew_flags.buddy_every.value_or(0));
         memory = saved.memory;
         saved.left = left;
         return saved;
@@ -312,6 +314,10 @@ int TrainCommand::train() {
   const PlanSchedule found = fitting_schedule_of(plan_flags, planned);
   const schedmp::Schedule& schedule = found.schedule;
   note_drains(found);
+  require(!crew_flags.buddy_every || !schedule.endless(), "--buddy-every",
+          format("workers keep what they hold where the schedule drains, and {} never does but for "
+                 "a checkpoint on disk; give --save-every N in its place",
+                 schedule.name));
   schedmp::TrainingOptions options = this->options(planned);
   const schedmp::OpenSplits data = open_data(RunKind::kTrain, planned, options);
   const int64_t rows_of_step = options.batch * options.replicas.count;
@@ -408,6 +414,7 @@ void add_train_command(CLI::App& app, Chosen& chosen) {
   add_cut_flags(*command, state->plan_flags);
   add_crew_flags(*command, state->crew_flags);
   add_threads_flag(*command, state->crew_flags);
+  add_buddy_flag(*command, state->crew_flags, "step");
   add_flags(*command, *state);
   command->footer(
       "Examples:\n"
