@@ -63,7 +63,7 @@ class Rebalance {
 
   // A plan that the run is to go on by: what the next process is told, and in a line a person.
   struct Agreed {
-    std::vector<std::string> flags;
+    NextFlags flags;
     std::string told;
   };
   const std::optional<Agreed>& agreed() const { return agreed_; }
