@@ -53,49 +53,46 @@ Rebalanced read_rebalanced(const std::string& file) {
   return rebalanced;
 }
 
-std::vector<std::string> flags_to_go_on(const fs::path& folder, const Rebalanced& rebalanced,
-                                        const Json& profile, const partitioner::Capacities& devices,
-                                        const partitioner::Model& model) {
-  std::string known = write_rebalanced(folder, rebalanced);
-  const std::string times = write(folder, kProfileFile, profile);
+NextFlags flags_to_go_on(const fs::path& folder, const Rebalanced& rebalanced, const Json& profile,
+                         const partitioner::Capacities& devices, const partitioner::Model& model) {
+  NextFlags flags;
+  flags["--rebalanced"] = write_rebalanced(folder, rebalanced);
+  const std::string times = flags["--profile"] = write(folder, kProfileFile, profile);
   std::ignore = read_profile_file(times, model);
-  return {"--profile",    times,           "--devices", write_devices(folder, devices),
-          "--rebalanced", std::move(known)};
+  flags["--devices"] = write_devices(folder, devices);
+  return flags;
 }
 
-std::vector<std::string> flags_of_fewer(const fs::path& folder, int workers,
-                                        const Rebalanced& rebalanced) {
+NextFlags flags_of_fewer(const fs::path& folder, int workers, const Rebalanced& rebalanced) {
   partitioner::Capacities alike;
   alike.workers.resize(static_cast<size_t>(workers));
-  return {"--devices",    write_devices(folder, alike),
-          "--rebalanced", write_rebalanced(folder, rebalanced),
-          kReturningFlag, returning_text({})};
+  NextFlags flags;
+  flags["--rebalanced"] = write_rebalanced(folder, rebalanced);
+  flags["--devices"] = write_devices(folder, alike);
+  return flags;
 }
 
 void remove_rebalance_files(const fs::path& folder) {
   std::error_code ignored;
-  if (!fs::is_directory(folder, ignored)) return;
+  if (!fs::is_regular_file(folder / kRebalancedFile, ignored)) return;
   for (const char* name : {kProfileFile, kDevicesFile, kRebalancedFile})
     fs::remove(folder / name, ignored);
   fs::remove(folder, ignored);
 }
 
-// By host: the system has room for 128 KiB of a flag.
-std::string returning_text(const std::vector<runtime::Returning>& returning) {
-  Json hosts = Json::object();
-  for (const runtime::Returning& each : returning)
-    hosts[each.origin.host].push_back({{"worker", each.worker}, {"process", each.origin.process}});
-  return json_text(hosts);
+fs::path strange_file(const fs::path& folder) {
+  std::error_code unknown;
+  if (fs::exists(folder / kRebalancedFile, unknown)) return {};
+  for (const char* name : {kProfileFile, kDevicesFile})
+    if (fs::exists(folder / name, unknown)) return folder / name;
+  return {};
 }
 
-std::vector<runtime::Returning> read_returning(const std::string& text) {
-  std::vector<runtime::Returning> all;
-  const Json hosts = parse_json(text, kReturningFlag);
-  for (const auto& [host, workers] : hosts.items())
-    for (const Json& each : json_array(hosts, host, kReturningFlag))
-      all.push_back({{host, static_cast<int>(json_int(each, "process", kReturningFlag))},
-                     static_cast<int>(json_int(each, "worker", kReturningFlag))});
-  return all;
+bool lies_within(const std::string& file, const fs::path& folder) {
+  std::error_code unknown;
+  const fs::path at = fs::weakly_canonical(fs::absolute(file), unknown);
+  const fs::path within = fs::weakly_canonical(fs::absolute(folder), unknown);
+  return at == within || at.parent_path() == within;
 }
 
 }  // namespace kerf::apps

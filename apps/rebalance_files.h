@@ -1,8 +1,10 @@
 // What one process of a run tells the next that goes on under another plan: kerf train --rebalance,
 // and --shrink behind that. Files in a folder of the run, written while the run may still stay as
 // it is (by --shrink, once workers are lost: what fails then ends the run, and says how to go on),
-// and flags that name them; but who of the crew may come back to which place is known only once the
-// crew was let go, when no file should be needed any more, and so that is a flag itself.
+// and flags that name them (next_process.h).
+//
+// The file of earlier changes marks them as a run's: it is written first and removed last. Without
+// it files of these names are somebody's, and stay as they are.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "apps/next_process.h"
 #include "apps/report/run_record.h"
 #include "partitioner/capacities.h"
 #include "partitioner/model.h"
-#include "runtime/crew.h"
 #include "runtime/json.h"
 
 namespace kerf::apps {
@@ -29,21 +31,20 @@ Rebalanced read_rebalanced(const std::string& file);
 // The flags of a process that goes on by this `profile` on these devices. The files are there then,
 // and could be read; `model` is what the profile is of. Throws Error{kUnavailable} or Error{kUsage}
 // that names the file which could not.
-std::vector<std::string> flags_to_go_on(const std::filesystem::path& folder,
-                                        const Rebalanced& rebalanced, const Json& profile,
-                                        const partitioner::Capacities& devices,
-                                        const partitioner::Model& model);
+NextFlags flags_to_go_on(const std::filesystem::path& folder, const Rebalanced& rebalanced,
+                         const Json& profile, const partitioner::Capacities& devices,
+                         const partitioner::Model& model);
 // The same of a run that goes on with so many of its workers, as if all of them were alike: who is
 // not is measured anew.
-std::vector<std::string> flags_of_fewer(const std::filesystem::path& folder, int workers,
-                                        const Rebalanced& rebalanced);
+NextFlags flags_of_fewer(const std::filesystem::path& folder, int workers,
+                         const Rebalanced& rebalanced);
 
 // Of a run that is over; what else is in the folder stays there.
 void remove_rebalance_files(const std::filesystem::path& folder);
 
-// Who may come back, as that flag has it. Reading throws Error{kUsage} at it.
-inline constexpr const char* kReturningFlag = "--returning";
-std::string returning_text(const std::vector<runtime::Returning>& returning);
-std::vector<runtime::Returning> read_returning(const std::string& text);
+// A file there that a change would write over, and no run wrote; empty: there is none.
+std::filesystem::path strange_file(const std::filesystem::path& folder);
+// Whether that file, or folder, which need not be there, is in this one or is it.
+bool lies_within(const std::string& file, const std::filesystem::path& folder);
 
 }  // namespace kerf::apps

@@ -43,7 +43,6 @@ LiveCrew::LiveCrew(const CrewOptions& options)
     : options_(options),
       interrupt_(options.interrupt ? options.interrupt : std::make_shared<Interrupt>()),
       check_at_(after(kCheckEvery)),
-      host_(reach_of("cpu").host),
       returning_(options.returning) {
   if (options.workers < 1)
     throw Error(ErrorCode::kUsage, "a run needs at least one worker: --workers 1 or more");
@@ -70,7 +69,7 @@ void LiveCrew::begin_epoch() {
   roster_.emplace(options_, *server_, std::move(members), std::exchange(returning_, {}));
   if (!options_.listen.empty()) {
     store_.emplace(store_rules_, options_.workers, [this] { server_->wake(); });
-    roster_->use_store(*store_, host_);
+    roster_->use_store(*store_);
   }
   ++epoch_;
   token_ = random_bits();

@@ -119,7 +119,6 @@ class LiveCrew final : public Crew {
   uint32_t epoch_ = 0;
   uint64_t token_ = 0;      // of the epoch
   std::string secret_;      // likewise: what secrets of pairs are derived from
-  std::string host_;        // of this process
   ControlCounters before_;  // of the epochs before
   std::map<std::pair<int, int>, KeptFile> kept_;
   std::vector<Returning> returning_;  // to the next epoch

@@ -189,7 +189,7 @@ void Process::kill(int signal) {
   if (pid_ > 0 && !ended_) ::syscall(SYS_pidfd_send_signal, descriptor_, signal, nullptr, 0);
 }
 
-void begin_process_again(int argc, char** argv, std::vector<std::string> more) {
+void begin_process_again(int argc, char** argv, std::vector<std::string> more, int handed) {
   std::vector<char*> arguments(argv, argv + argc);
   for (std::string& word : more) arguments.push_back(word.data());
   arguments.push_back(nullptr);
@@ -197,6 +197,7 @@ void begin_process_again(int argc, char** argv, std::vector<std::string> more) {
   ::sigemptyset(&none);
   ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
   ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+  if (handed >= 0) ::fcntl(handed, F_SETFD, 0);
   // The program that runs, also where another has taken its place on disk.
   ::execv("/proc/self/exe", arguments.data());
   cannot_start("itself again", errno);

@@ -53,9 +53,10 @@ class Process {
 };
 
 // This process becomes a new one of the same program and arguments, and `more` of those: nothing of
-// what it holds or does is left, but its number, its parent and descriptors 0 to 2. From any
-// thread. Throws Error{kUnavailable}.
-[[noreturn]] void begin_process_again(int argc, char** argv, std::vector<std::string> more = {});
+// what it holds or does is left, but its number, its parent and descriptors 0 to 2, and `handed`.
+// From any thread. Throws Error{kUnavailable}.
+[[noreturn]] void begin_process_again(int argc, char** argv, std::vector<std::string> more = {},
+                                      int handed = -1);
 
 // The file of the running program, and what that file is called.
 std::string program_path();

@@ -75,7 +75,7 @@ void Roster::handle_message(Member& member, const ControlServer::Incoming& incom
       if (member.state == State::kStarted) member.state = State::kReady;
       return;
     case ControlType::kStore:
-      if (!uses_store(member) || (member.state != State::kStarted && member.state != State::kReady))
+      if (store_ == nullptr || (member.state != State::kStarted && member.state != State::kReady))
         throw Error(ErrorCode::kProtocol, "it asked for files of the run that it may not use");
       expect_acknowledgements(member);
       store_->take(member.info.worker, message.payload);
@@ -101,7 +101,7 @@ void Roster::handle_message(Member& member, const ControlServer::Incoming& incom
 // What it is answered is kept until it says that it has it.
 void Roster::expect_acknowledgements(const Member& member) const {
   const int64_t kept = server_.unacknowledged_answers(member.peer);
-  const int64_t most = most_unacknowledged(uses_store(member) ? store_->window() : 0);
+  const int64_t most = most_unacknowledged(store_ != nullptr ? store_->window() : 0);
   if (kept > most)
     throw Error(ErrorCode::kProtocol,
                 kerf::format("it asks on and on and never says that it has the answers, of which "
@@ -135,7 +135,7 @@ void Roster::take_farewell(Member& member, const std::string& payload) {
   member.info.resent = farewell.resent;
   member.info.dropped = farewell.dropped;
   member.info.spans_lost = farewell.spans_lost;
-  if (uses_store(member)) store_->forget(member.info.worker);
+  if (store_ != nullptr) store_->forget(member.info.worker);
   member.state = State::kLeft;
 }
 
@@ -195,7 +195,7 @@ void Roster::welcome(int worker, int peer, const Registration& registration) {
                                      .threads = options_.threads,
                                      .transports = member.transports,
                                      .local = member.process.has_value(),
-                                     .store_window = uses_store(member) ? store_->window() : 0})});
+                                     .store_window = store_ != nullptr ? store_->window() : 0})});
 }
 
 // Why there is no place for it; empty if there is.

@@ -28,11 +28,8 @@ class Roster {
   Roster(const CrewOptions& options, ControlServer& server, std::vector<Member> members,
          std::vector<Returning> returning = {});
 
-  // Workers of other hosts than `host` have its files by this, which outlives the roster.
-  void use_store(StoreThread& store, const std::string& host) {
-    store_ = &store;
-    host_ = host;
-  }
+  // Workers have the files of the run by this, which outlives the roster.
+  void use_store(StoreThread& store) { store_ = &store; }
   // Takes in what a peer said. A peer that breaks the protocol fails; nothing is thrown.
   void handle(const ControlServer::Incoming& incoming);
   // Notes which processes have ended.
@@ -62,9 +59,6 @@ class Roster {
   void take_addresses(Member& member, const ControlServer::Incoming& incoming);
   void take_results(Member& member, const std::string& payload);
   void take_farewell(Member& member, const std::string& payload);
-  bool uses_store(const Member& member) const {
-    return store_ != nullptr && member.reach.host != host_;
-  }
   void admit(int peer, const std::string& payload);
   std::string objection(const Registration& registration) const;
   std::string no_place_for(const Registration& registration) const;
@@ -85,8 +79,7 @@ class Roster {
   Clock::time_point reserved_until_;
   std::deque<CrewResults> results_;
   bool closed_ = false;
-  StoreThread* store_ = nullptr;  // null: all are of this host
-  std::string host_;
+  StoreThread* store_ = nullptr;  // null: the crew started its workers itself
 };
 
 }  // namespace kerf::runtime

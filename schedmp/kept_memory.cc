@@ -21,11 +21,17 @@ constexpr auto kLong = 30s;
 
 }  // namespace
 
-KeptMemory::KeptMemory(std::chrono::seconds outlives, std::filesystem::path checkpoints, Tell tell)
+KeptMemory::KeptMemory(std::chrono::seconds outlives, std::filesystem::path checkpoints, Tell tell,
+                       int64_t steps)
     : folder_(runtime::MemoryFolder::make(outlives)),
       checkpoints_(std::move(checkpoints)),
       tell_(std::move(tell)),
-      next_at_(runtime::after(kKeepEvery)) {}
+      steps_(steps),
+      next_at_(runtime::after(steps > 0 ? 0s : kKeepEvery)) {}
+
+bool KeptMemory::is_due(int64_t steps) const {
+  return steps >= std::max<int64_t>(steps_, 1) && runtime::Clock::now() >= next_at_;
+}
 
 void KeptMemory::wait() {
   if (found_ || told_ || runtime::Clock::now() < next_at_ + kLong) return;
@@ -43,7 +49,9 @@ bool KeptMemory::end_with(const std::filesystem::path& checkpoint) {
   for (const NumberedFolder& each : checkpoints_in(folder()))
     if (each.path != checkpoint) remove_checkpoint(each.path);
   const auto now = runtime::Clock::now();
-  next_at_ = now + std::max<runtime::Clock::duration>(kKeepEvery, kShare * (now - begin_));
+  next_at_ = steps_ > 0
+                 ? now
+                 : now + std::max<runtime::Clock::duration>(kKeepEvery, kShare * (now - begin_));
   try {
     if (!found_) keep_memory_journal(checkpoints_, {folder().string(), this_boot()});
   } catch (const Error& error) {

@@ -3,8 +3,8 @@
 // seconds (runtime/memory_folder.h). Which folder that is stands in a journal beside the run's
 // checkpoints on disk.
 //
-// They are taken about once a second, for no more than a hundredth of the time. Belongs to the
-// loop's thread.
+// They are taken about once a second, for no more than a hundredth of the time, or every so many
+// steps, whatever they cost. Belongs to the loop's thread.
 #pragma once
 
 #include <chrono>
@@ -24,15 +24,17 @@ class KeptMemory {
  public:
   using Tell = std::function<void(const std::string&)>;
 
-  // `checkpoints`: the run's folder of them on disk, which nobody else writes to. Throws
-  // Error{kUnavailable} where this host keeps no files in memory.
-  KeptMemory(std::chrono::seconds outlives, std::filesystem::path checkpoints, Tell tell);
+  // `checkpoints`: the run's folder of them on disk, which nobody else writes to. `steps`: from one
+  // to the next; 0: by time. Throws Error{kUnavailable} where this host keeps no files in memory.
+  KeptMemory(std::chrono::seconds outlives, std::filesystem::path checkpoints, Tell tell,
+             int64_t steps = 0);
   // Without end(), the last that was taken is there for some seconds more.
   ~KeptMemory() = default;
 
   const std::filesystem::path& folder() const { return folder_.path(); }
 
-  bool is_due() const { return runtime::Clock::now() >= next_at_; }
+  // So many steps behind the last, in memory or on disk.
+  bool is_due(int64_t steps) const;
   // One is due, and the run does not stop where it would be taken. Tells so, once, where it never
   // has for long.
   void wait();
@@ -55,6 +57,7 @@ class KeptMemory {
   runtime::MemoryFolder folder_;
   const std::filesystem::path checkpoints_;
   const Tell tell_;
+  const int64_t steps_;
   runtime::Clock::time_point begin_;
   runtime::Clock::time_point next_at_;
   bool told_ = false;   // of one that failed

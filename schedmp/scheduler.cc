@@ -39,7 +39,7 @@ class Loop {
   template <class Start>
   LoopReport run(const Start& start) {
     report_.rounds = next_round_ = snapshots_.resume();
-    tasks_.stand(next_round_, snapshots_.restore_requests());
+    tasks_.stand(place(), snapshots_.restore_requests());
     try {
       start();
       snapshots_.restore_workers();
@@ -135,7 +135,7 @@ class Loop {
       while (tasks_.owed()) exchange();
       taken = snapshots_.take(next_round_);
     });
-    if (taken) tasks_.stand(next_round_, snapshots_.restore_requests());
+    if (taken) tasks_.stand(place(), snapshots_.restore_requests());
   }
 
   bool is_due_in_memory() const { return snapshots_.is_due_in_memory(next_round_, depth_ == 1); }
@@ -147,8 +147,7 @@ class Loop {
       while (tasks_.owed()) exchange();
       taken = is_due_in_memory() && snapshots_.take_in_memory(next_round_);
     });
-    if (taken)
-      tasks_.stand(next_round_, snapshots_.restore_requests(), snapshots_.in_memory_until());
+    if (taken) tasks_.stand(place(), snapshots_.restore_requests(), snapshots_.in_memory_until());
   }
 
   // Schedules ahead, in batches, as far as the depth allows, and not beyond a snapshot.
@@ -158,6 +157,7 @@ class Loop {
            (rounds_.empty() || !(snapshots_.is_due(next_round_) || is_due_in_memory())) &&
            !ends_here()) {
       waits_ = false;
+      const WorkerTasks::Place before = place();
       EncodedProgram::Decision decision =
           within("schedule", next_round_, [&] { return program_.schedule(next_round_); });
       if (std::holds_alternative<Done>(decision))
@@ -165,7 +165,7 @@ class Loop {
       else if (std::holds_alternative<Wait>(decision))
         wait();
       else
-        begin(std::get<std::vector<EncodedProgram::Task>>(std::move(decision)));
+        begin(before, std::get<std::vector<EncodedProgram::Task>>(std::move(decision)));
     }
   }
 
@@ -178,11 +178,11 @@ class Loop {
     news_ = false;
   }
 
-  void begin(std::vector<EncodedProgram::Task> tasks) {
+  void begin(const WorkerTasks::Place& before, std::vector<EncodedProgram::Task> tasks) {
     const int64_t number = next_round_++;
     KERF_CHECK(!tasks.empty(), "{} schedules no task; what has none to begin yet waits",
                where(number));
-    tasks_.begin_round(number, program_.rests_before(number));
+    tasks_.begin_round(before, program_.rests_before(number));
     Round& round = rounds_[number];
     round.missing = tasks.size();
     round.results.resize(tasks.size());
@@ -256,6 +256,9 @@ class Loop {
     rounds_.erase(round);
     ++report_.rounds;
   }
+
+  // Of the next round.
+  WorkerTasks::Place place() const { return {next_round_, program_.progress(next_round_)}; }
 
   std::string where(int64_t round) const {
     return kerf::format("program {}, round {}", program_.name(), round);

@@ -81,9 +81,10 @@ bool Snapshots::may_stop(int64_t next_round, bool waits_anyway) const {
 }
 
 bool Snapshots::is_due_in_memory(int64_t next_round, bool waits_anyway) const {
-  if (!options_.memory || !options_.memory->is_due()) return false;
-  if (may_stop(next_round, waits_anyway))
-    return program_.progress(next_round) > std::max(last_number_, last_in_memory_);
+  if (!options_.memory) return false;
+  const int64_t last = std::max(last_number_, last_in_memory_);
+  if (!options_.memory->is_due(program_.progress(next_round) - last)) return false;
+  if (may_stop(next_round, waits_anyway)) return true;
   options_.memory->wait();
   return false;
 }
@@ -289,6 +290,7 @@ int64_t Snapshots::resume() {
                       program_.goes_on_anywhere() ? "step" : "round", manifest.number));
   if (in_memory) {  // which is gone soon, and with it what that run was worth
     if (std::isfinite(options_.worth_seconds)) options_.worth_seconds = 0;
+    last_in_memory_ = manifest.number;
     return manifest.round;
   }
   newest_ = path;

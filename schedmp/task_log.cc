@@ -11,11 +11,15 @@ void TaskLog::add(const OwedTask& owed, std::string request) {
   entries_.push_back({owed, std::move(request), {}});
 }
 
-void TaskLog::add_barrier(std::string request) {
+void TaskLog::add_barrier(std::string request, int64_t round) {
   KERF_CHECK(!barrier_at_, "a barrier behind a barrier");
-  barrier_at_ = entries_.size();
+  size_t at = entries_.size();
+  while (at > 0 && entries_[at - 1].owed->round >= round) --at;
+  KERF_CHECK(at >= sent_, "a barrier before what was sent");
+  barrier_at_ = at;
   open_ = 0;
-  entries_.push_back({{}, std::move(request), {}});
+  entries_.insert(entries_.begin() + static_cast<std::ptrdiff_t>(at),
+                  Entry{{}, std::move(request), {}});
 }
 
 void TaskLog::open_barrier() {

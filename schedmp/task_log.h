@@ -29,7 +29,8 @@ class TaskLog {
   explicit TaskLog(bool repeats) : repeats_(repeats) {}
 
   void add(const OwedTask& owed, std::string request);
-  void add_barrier(std::string request);
+  // Before the first task of that round or a later one, none of which was sent.
+  void add_barrier(std::string request, int64_t round);
   // Requests that may go to the worker now. Then they count as sent.
   std::vector<std::string> take();
   bool has_more() const { return sent_ < (barrier_at_ ? *barrier_at_ + open_ : entries_.size()); }

@@ -13,12 +13,19 @@ namespace kerf::schedmp {
 namespace {
 
 constexpr size_t kMostKept = size_t{256} << 20;  // bytes of tasks and results, of all workers
+constexpr size_t kMuchKept = kMostKept / 2;      // where it is time for a commit by steps
 constexpr int kCommitShare = 100;                // of the time, one part goes into commits
 constexpr int kLossesInARound = 3;
 constexpr int64_t kRoundsUntold = 8;  // that a worker may have done when it died, at most
 constexpr int kLossesWithoutARound = 10;
 constexpr int kRestartsInARow = 3;       // that fail
 constexpr int64_t kMostLater = 100'000;  // times as long until the next commit
+
+// Steps behind these by `times` times as many as `every` says, or the largest number.
+int64_t steps_behind(int64_t steps, int64_t every, int64_t times = 1) {
+  if (every > (INT64_MAX - steps) / times) return INT64_MAX;
+  return steps + times * every;
+}
 
 // Gives back the memory of files that are not gone on from.
 void empty(const std::vector<PlacedPart>& parts) {
@@ -37,36 +44,53 @@ WorkerTasks::WorkerTasks(runtime::Crew& crew, RestartOptions options, bool keeps
   for (size_t worker = 0; worker < workers && commits_; ++worker)
     commits_ = !crew_.kept_file(static_cast<int>(worker), 0).empty();
   next_at_ = runtime::after(options_.commit_every);
+  next_steps_ = options_.commit_steps;
 }
 
 void WorkerTasks::add(int worker, const OwedTask& owed, std::string request) {
   logs_.at(static_cast<size_t>(worker)).add(owed, std::move(request));
 }
 
-bool WorkerTasks::may_commit(int64_t round) const {
-  return commits_ && !commit_ && round > stood_ && runtime::Clock::now() >= next_at_;
+bool WorkerTasks::is_due(const Place& place) const {
+  if (!commits_ || place.round <= stood_) return false;
+  if (options_.commit_steps == 0) return !commit_ && runtime::Clock::now() >= next_at_;
+  return place.steps >= next_steps_ || (!commit_ && later_ == 1 && bytes_of_logs() > kMuchKept);
 }
 
-void WorkerTasks::begin_round(int64_t round, bool rests) {
-  if (rests && may_commit(round))
-    begin_commit(round);
-  else if (repeats_ && !commit_)
+// By steps one may be due while the last is on its way.
+void WorkerTasks::begin_round(const Place& place, bool rests) {
+  if (rests && is_due(place)) {
+    next_steps_ = steps_behind(place.steps, options_.commit_steps);
+    due_.push_back(place);
+    begin_due();
+  } else if (repeats_ && !commit_) {
     limit_what_is_kept();
+  }
 }
 
-void WorkerTasks::begin_commit(int64_t round) {
-  commit_ = Commit{.round = round, .missing = logs_.size()};
+void WorkerTasks::begin_due() {
+  if (commit_ || due_.empty()) return;
+  begin_commit(due_.front());
+  due_.pop_front();
+}
+
+void WorkerTasks::begin_commit(const Place& place) {
+  commit_ = Commit{.place = place, .missing = logs_.size()};
   for (size_t worker = 0; worker < logs_.size(); ++worker) {
     std::string file = crew_.kept_file(static_cast<int>(worker), files_);
-    logs_[worker].add_barrier(request_of(WorkerRequest::kCommit, file));
+    logs_[worker].add_barrier(request_of(WorkerRequest::kCommit, file), place.round);
     commit_->parts.push_back({std::move(file), {}});
   }
 }
 
-void WorkerTasks::limit_what_is_kept() {
+size_t WorkerTasks::bytes_of_logs() const {
   size_t kept = 0;
   for (const TaskLog& log : logs_) kept += log.bytes();
-  if (kept <= kMostKept) return;
+  return kept;
+}
+
+void WorkerTasks::limit_what_is_kept() {
+  if (bytes_of_logs() <= kMostKept) return;
   repeats_ = commits_ = false;
   for (TaskLog& log : logs_) log.give_up();
 }
@@ -123,11 +147,13 @@ void WorkerTasks::end_commit() {
           "there is no memory to keep what workers hold: behind a loss all begin again before "
           "round {}, unless there is a checkpoint since",
           stood_));
+    due_.clear();
     return empty(commit.parts);
   }
-  stood_ = commit.round;
+  stood_ = commit.place.round;
   filled_.at(static_cast<size_t>(files_)) = commit.parts;
   later_ = 1;
+  tried_again_ = false;
   restore_.clear();
   kept_bytes_.clear();
   for (const PlacedPart& placed : commit.parts) {
@@ -138,25 +164,34 @@ void WorkerTasks::end_commit() {
   const auto took = runtime::Clock::now() - *commit.begin;
   next_at_ = runtime::Clock::now() +
              std::max<runtime::Clock::duration>(options_.commit_every, kCommitShare * took);
+  begin_due();
 }
 
 // A worker was lost within it, perhaps because there is no room for what it keeps: the next comes
-// later, and later each time.
+// later, and later each time. By steps, which may take much of the time, a loss mostly is for
+// another reason: what was in vain once is due as it was.
 void WorkerTasks::commit_in_vain() {
   const Commit commit = *std::exchange(commit_, std::nullopt);
-  if (!commit.asked) return;
-  empty(commit.parts);
+  if (commit.asked) empty(commit.parts);
+  const bool by_steps = options_.commit_steps > 0;
+  if (!commit.asked || (by_steps && !std::exchange(tried_again_, true))) {
+    if (by_steps) due_.push_front(commit.place);
+    return;
+  }
+  due_.clear();
   later_ = std::min(10 * later_, kMostLater);
   next_at_ = runtime::Clock::now() + later_ * options_.commit_every;
+  next_steps_ = steps_behind(commit.place.steps, options_.commit_steps, later_);
 }
 
-void WorkerTasks::stand(int64_t round, std::vector<std::string> restore,
+void WorkerTasks::stand(const Place& place, std::vector<std::string> restore,
                         runtime::Clock::time_point until) {
   for (TaskLog& log : logs_) log.forget();
   for (std::vector<PlacedPart>& parts : filled_) empty(std::exchange(parts, {}));
-  stood_ = round;
+  stood_ = place.round;
   restore_ = std::move(restore);
   next_at_ = std::max(next_at_, until + options_.commit_every);
+  next_steps_ = std::max(next_steps_, steps_behind(place.steps, options_.commit_steps));
 }
 
 int64_t WorkerTasks::first_missing() const {
@@ -221,6 +256,7 @@ void WorkerTasks::recover(const Error& loss) {
   }
   if (commit_) commit_in_vain();
   for (TaskLog& log : logs_) log.repeat();
+  begin_due();
 }
 
 void WorkerTasks::restore() {

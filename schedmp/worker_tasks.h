@@ -10,6 +10,9 @@
 // written in turn; the scheduler's half lives on, and is not asked for a round twice. Without any
 // commit all is done again from the beginning, or from a snapshot.
 //
+// Commits come by time, or every so many steps: then rounds behind one that is yet to be taken may
+// be scheduled already, and wait, until it is their turn, for the next.
+//
 // The same tasks on the same state give the same bits wherever an undisturbed run gives them twice.
 // Belongs to the loop's thread.
 #pragma once
@@ -17,6 +20,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <string>
@@ -35,6 +39,8 @@ struct RestartOptions {
   bool keeps = true;
   // Between two commits, and no less than a hundred times what the last one took.
   std::chrono::milliseconds commit_every{1000};
+  // In place of that: as many steps of the program's progress(), whatever they cost; 0: by time.
+  int64_t commit_steps = 0;
   // Told of a loss, and before which round all begin again, before they do.
   std::function<void(const Error& loss, int64_t round)> lost = {};
   runtime::Crew::Waiting waiting = {};  // for workers that connect
@@ -49,9 +55,13 @@ class WorkerTasks {
 
   // Behind those that the worker has.
   void add(int worker, const OwedTask& owed, std::string request);
-  // The tasks of this round come next; `rests`: nothing is on its way between workers before it.
-  // There they keep what they hold, if it is time.
-  void begin_round(int64_t round, bool rests);
+  // The tasks of this round come next, behind so many steps; `rests`: nothing is on its way between
+  // workers before it. There they keep what they hold, if it is time.
+  struct Place {
+    int64_t round = 0;
+    int64_t steps = 0;
+  };
+  void begin_round(const Place& place, bool rests);
   void send();
 
   struct Done {
@@ -66,7 +76,7 @@ class WorkerTasks {
 
   // Each worker has done all that it was told, and would go on from there by this request: what
   // they committed is given back. Another such is to come at `until`: so long they need not commit.
-  void stand(int64_t round, std::vector<std::string> restore,
+  void stand(const Place& place, std::vector<std::string> restore,
              runtime::Clock::time_point until = {});
   // Behind a loss, which is thrown again where it cannot be helped: workers are back where they
   // stood, and have all that they did since before them.
@@ -78,10 +88,12 @@ class WorkerTasks {
   const std::vector<int64_t>& kept_bytes() const { return kept_bytes_; }
 
  private:
-  bool may_commit(int64_t round) const;
-  void begin_commit(int64_t round);
+  bool is_due(const Place& place) const;
+  void begin_commit(const Place& place);
+  void begin_due();
   void ask_for_commit();
   void commit_in_vain();
+  size_t bytes_of_logs() const;
   void limit_what_is_kept();
   void take_commit(size_t worker, const std::string& answer);
   void end_commit();
@@ -91,7 +103,7 @@ class WorkerTasks {
   void restore();
 
   struct Commit {
-    int64_t round = 0;
+    Place place;
     size_t missing = 0;
     // When the first worker had nothing else to do; none: all still have.
     std::optional<runtime::Clock::time_point> begin = {};
@@ -104,12 +116,15 @@ class WorkerTasks {
   bool commits_ = false;
   std::vector<TaskLog> logs_;                      // by worker
   std::optional<Commit> commit_;                   // under way
+  std::deque<Place> due_;                          // behind that
   int files_ = 0;                                  // those that the next one is written to
   std::array<std::vector<PlacedPart>, 2> filled_;  // of those that the last two were
-  runtime::Clock::time_point next_at_;             // when it is time for that
+  runtime::Clock::time_point next_at_;             // when it is time for that, or
+  int64_t next_steps_ = 0;                         // behind as many steps
   int64_t stood_ = 0;                              // the round before which they begin again
   std::vector<std::string> restore_;               // by which; none: as they start
-  int64_t later_ = 1;  // times as long to the next commit, behind some in vain
+  int64_t later_ = 1;         // times as long to the next commit, behind some in vain
+  bool tried_again_ = false;  // by steps: one that was in vain
   bool repeats_ = false;
   int64_t restarts_ = 0;
   int64_t repeated_ = 0;

@@ -150,9 +150,20 @@ void Rebalance::computed(const schedmp::Training& training, const schedmp::StepR
   if (steps_++ == 0) note_first_step(now_ns);
   if (off_ || agreed_ || steps_ <= run_.options.trace_steps) return;
   if (search_.valid()) return look_at_search(now_ns);
+  if (simulation_.valid())
+    return look_at_simulation(step, training.total_steps() - step.step - 1, now_ns);
   if (step.rows == run_.planned.plan.batch) paces_.add(compute_ns, now_ns);
-  if (found_) return decide(step, training.total_steps() - step.step - 1, now_ns);
+  if (found_) return simulate();
   weigh(training, now_ns);
+}
+
+// The one before is done.
+template <class Result, class Do>
+std::future<Result> Rebalance::beside_the_loop(Do act) {
+  std::packaged_task<Result(std::stop_token)> task(std::move(act));
+  std::future<Result> result = task.get_future();
+  searcher_ = std::jthread(std::move(task));
+  return result;
 }
 
 // Changes take a twentieth of the time at most, and so do searches.
@@ -163,12 +174,9 @@ void Rebalance::weigh(const schedmp::Training& training, int64_t now_ns) {
   if (!slowness || (!weighed_.empty() && !schedmp::differ(*slowness, weighed_, kAnother))) return;
   weighed_ = *slowness;
   search_ns_ = now_ns;
-  std::packaged_task<Proposal(std::stop_token)> task(
-      [this, what = measured(training, *slowness)](const std::stop_token& stop) {
-        return propose(stop, what);
-      });
-  search_ = task.get_future();
-  searcher_ = std::jthread(std::move(task));
+  search_ =
+      beside_the_loop<Proposal>([this, what = measured(training, *slowness)](
+                                    const std::stop_token& stop) { return propose(stop, what); });
 }
 
 Rebalance::Measured Rebalance::measured(const schedmp::Training& training,
@@ -241,32 +249,52 @@ void Rebalance::look_at_search(int64_t now_ns) {
                 proposal.failure)});
 }
 
-Rebalance::Outlook Rebalance::outlook(const Proposal& proposal,
+// Of another thread, while the run goes on.
+Rebalance::Outlook Rebalance::outlook(const std::stop_token& stop, const Proposal& proposal,
                                       const std::vector<double>& slowness) const {
   const partitioner::Capacities now = slowed(proposal.measured.at_first, slowness);
   const auto seconds_of = [&](const Planned& plan, const schedmp::Schedule& schedule) {
+    if (stop.stop_requested()) throw SearchStopped();
     return step_seconds(plan, schedule, proposal.measured.profile, now);
   };
   return {slower_than(capacities_of(run_.planned), now), seconds_of(run_.planned, run_.schedule),
           seconds_of(*proposal.plan, proposal.schedule)};
 }
 
-void Rebalance::decide(const schedmp::StepRecord& step, int64_t steps_left, int64_t now_ns) {
+void Rebalance::simulate() {
   const auto slowness = paces_.slowness();
   if (!slowness) return;
-  const Proposal proposal = std::move(*std::exchange(found_, std::nullopt));
-  Outlook now;
-  try {
-    now = outlook(proposal, *slowness);
-  } catch (const std::exception& error) {
-    return put_off(now_ns, error.what());
-  }
+  Weighed weighed{std::move(*std::exchange(found_, std::nullopt))};
+  simulation_ = beside_the_loop<Weighed>(
+      [this, by = *slowness, weighed = std::move(weighed)](const std::stop_token& stop) mutable {
+        try {
+          weighed.outlook = outlook(stop, weighed.proposal, by);
+        } catch (const std::exception& error) {
+          weighed.failure = first_line(error.what());
+        }
+        return std::move(weighed);
+      });
+}
+
+// What was measured meanwhile says nothing, as it took a core.
+void Rebalance::look_at_simulation(const schedmp::StepRecord& step, int64_t steps_left,
+                                   int64_t now_ns) {
+  if (simulation_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
+  const Weighed weighed = simulation_.get();
+  if (!weighed.failure.empty()) return put_off(now_ns, weighed.failure);
+  decide(weighed, step.step + 1, steps_left, now_ns);
+  paces_.start_over();
+}
+
+void Rebalance::decide(const Weighed& weighed, int64_t steps_done, int64_t steps_left,
+                       int64_t now_ns) {
+  const auto& [proposal, now, failure] = weighed;
   if (schedmp::pays({.before = now.before_seconds,
                      .after = now.after_seconds,
                      .step = paces_.step_seconds(),
                      .steps_left = steps_left,
                      .cost = cost_}))
-    return agree(proposal, now, step.step + 1, now_ns);
+    return agree(proposal, now, steps_done, now_ns);
   if (is_slow(now.slowness))
     tell_notes(
         {format("{}: the plan stays, since one for that would have steps of {} in place of "

@@ -6,8 +6,9 @@
 // (schedmp/training/worker_paces.h). Where that is another than when it was last looked at, a plan
 // is made for it by the flags of the run, in a thread of its own, and proved. That takes cores from
 // workers of this host: what is measured meanwhile does not count. The next windows decide: by the
-// speeds of these a step of the new plan is simulated beside one of the plan that there is. Before
-// anybody is let go, all is written that the next process reads. Belongs to the scheduler's thread.
+// speeds of these a step of the new plan is simulated beside one of the plan that there is, in that
+// other thread too, so that the loop never waits for it. Before anybody is let go, all is written
+// that the next process reads. Belongs to the scheduler's thread.
 #pragma once
 
 #include <cstdint>
@@ -62,7 +63,7 @@ class Rebalance {
 
   // A plan that the run is to go on by: what the next process is told, and in a line a person.
   struct Agreed {
-    std::vector<std::string> flags;
+    NextFlags flags;
     std::string told;
   };
   const std::optional<Agreed>& agreed() const { return agreed_; }
@@ -88,6 +89,11 @@ class Rebalance {
     double before_seconds = 0;     // of a step, by the plan that there is
     double after_seconds = 0;      // by the other one
   };
+  struct Weighed {
+    Proposal proposal;
+    Outlook outlook = {};
+    std::string failure = {};  // why there is no outlook
+  };
 
   void note_first_step(int64_t now_ns);
   void weigh(const schedmp::Training& training, int64_t now_ns);
@@ -95,9 +101,14 @@ class Rebalance {
   Proposal propose(const std::stop_token& stop, Measured measured) const;
   void plan_for(const std::stop_token& stop, Proposal& proposal) const;
   void prove(const Planned& plan, const schedmp::Schedule& schedule) const;
+  template <class Result, class Do>
+  std::future<Result> beside_the_loop(Do act);
   void look_at_search(int64_t now_ns);
-  void decide(const schedmp::StepRecord& step, int64_t steps_left, int64_t now_ns);
-  Outlook outlook(const Proposal& proposal, const std::vector<double>& slowness) const;
+  void simulate();
+  void look_at_simulation(const schedmp::StepRecord& step, int64_t steps_left, int64_t now_ns);
+  void decide(const Weighed& weighed, int64_t steps_done, int64_t steps_left, int64_t now_ns);
+  Outlook outlook(const std::stop_token& stop, const Proposal& proposal,
+                  const std::vector<double>& slowness) const;
   void agree(const Proposal& proposal, const Outlook& outlook, int64_t step, int64_t now_ns);
   void put_off(int64_t now_ns, const std::string& why);
 
@@ -111,10 +122,11 @@ class Rebalance {
   std::optional<int64_t> tried_ns_;  // the last change
   int64_t search_ns_ = 0;            // the last search began, or ended
   double search_seconds_ = 0;        // that it took
-  std::optional<Proposal> found_;    // to be decided on
+  std::optional<Proposal> found_;    // to be simulated by what is measured behind its search
   std::optional<Agreed> agreed_;
   bool leaving_ = false;
   std::future<Proposal> search_;
+  std::future<Weighed> simulation_;
   std::jthread searcher_;  // the last: it reads the others
 };
 

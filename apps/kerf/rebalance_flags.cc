@@ -1,6 +1,7 @@
 #include "apps/kerf/rebalance_flags.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "apps/kerf/plan_schedule.h"
 #include "apps/main/flag_values.h"
@@ -47,13 +48,31 @@ void RebalanceFlags::check(const Run& run) const {
                  kLeastTraced));
 }
 
+void RebalanceFlags::check_folder(const PlanFlags& plan,
+                                  const std::filesystem::path& folder) const {
+  if (!known.empty()) return;  // of its own files
+  for (const auto& [flag, file] :
+       {std::pair("--profile", plan.profile), std::pair("--devices", plan.steering.devices)})
+    require(file.empty() || !lies_within(file, folder), flag,
+            format("{} lies where this run writes such files, or removes them when it ends; give a "
+                   "copy that lies elsewhere",
+                   file));
+  if (!asked) return;
+  const std::filesystem::path strange = strange_file(folder);
+  require(strange.empty(), kRebalance,
+          format("{} is no run's, and a change of plan would write over it; move it, or give "
+                 "another --out",
+                 strange.string()));
+}
+
 void add_rebalance_flags(CLI::App& command, RebalanceFlags& flags) {
   command.add_flag(kRebalance, flags.asked,
                    "Where a worker computes slower than it did, or than its operators were priced, "
                    "plan anew by what was measured, and go on by that from a checkpoint, where it "
                    "makes the step a tenth shorter");
   command.add_option("--rebalanced", flags.known)->group("");  // of a process that goes on
-  command.add_option(kReturningFlag, flags.returning)->group("");
+  command.add_option(kReturningFlag, flags.returning)->check(whole_number<int>())->group("");
+  command.add_flag(kGoesOnFlag, flags.goes_on)->group("");
 }
 
 }  // namespace kerf::apps

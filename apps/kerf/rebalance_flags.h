@@ -3,6 +3,8 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
+#include <optional>
 #include <string>
 
 #include "apps/kerf/plan_flags.h"
@@ -14,8 +16,9 @@ namespace kerf::apps {
 
 struct RebalanceFlags {
   bool asked = false;
-  std::string known;      // of a process that goes on (rebalance_files.h): a file
-  std::string returning;  // likewise: who may come back
+  std::string known;             // of a process that goes on (rebalance_files.h): a file
+  std::optional<int> returning;  // likewise (next_process.h): who may come back
+  bool goes_on = false;          // the mark of such
 
   // What the run is asked beside it, before anything is read.
   struct Run {
@@ -28,6 +31,9 @@ struct RebalanceFlags {
   };
   // Throws Error{kUsage} at the flag with which it could not be.
   void check(const Run& run) const;
+  // Of any run that writes into `folder` what the next process reads, or removes it: neither is
+  // somebody's. Throws Error{kUsage} at the flag.
+  void check_folder(const PlanFlags& plan, const std::filesystem::path& folder) const;
 };
 
 void add_rebalance_flags(CLI::App& command, RebalanceFlags& flags);

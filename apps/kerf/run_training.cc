@@ -8,6 +8,7 @@
 
 #include "apps/kerf/learning_flags.h"
 #include "apps/main/answer.h"
+#include "apps/main/flag_values.h"
 #include "apps/programs.h"
 #include "schedmp/training/kept_bytes.h"
 #include "schedmp/training/lbfgs_training.h"
@@ -211,7 +212,11 @@ Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedu
   check_host_memory(flags, peaks, "use more --micro-batches, a smaller --batch or a smaller model");
   if (kind == RunKind::kTrain && !flags.no_restart) {
     outcome.kept = kept_by(*outcome.training, flags, options.memory);
-    if (!outcome.kept->forbidden.empty()) tell_notes({kept_text(*outcome.kept)});
+    const bool keeps = outcome.kept->forbidden.empty();
+    require(keeps || !flags.buddy_every || snapshots.memory, "--buddy-every",
+            format("there is no room for what workers hold: {}; give more, or leave it out",
+                   outcome.kept->forbidden));
+    if (!keeps) tell_notes({kept_text(*outcome.kept)});
   }
   if (const int64_t steps = outcome.training->total_steps(); options.rates.warm_up > steps)
     tell_notes({format("the warm-up takes {}, and the run has {}",

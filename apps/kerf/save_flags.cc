@@ -73,7 +73,8 @@ std::shared_ptr<schedmp::LeftMemory> SaveFlags::left() const {
                               [](const std::string& what) { tell_notes({what}); });
 }
 
-schedmp::SnapshotOptions SaveFlags::options(const CheckpointFolder& folder) const {
+schedmp::SnapshotOptions SaveFlags::options(const CheckpointFolder& folder,
+                                            int64_t buddy_every) const {
   const SaveEvery at = when();
   const bool saves = at.steps > 0 || at.seconds > 0;
   const bool asked = !every.empty() && saves;
@@ -86,8 +87,8 @@ schedmp::SnapshotOptions SaveFlags::options(const CheckpointFolder& folder) cons
   options.lock = folder.lock();
   if (!saves) options.worth_seconds = std::numeric_limits<double>::infinity();
   if (keep_workers)
-    options.memory = std::make_shared<schedmp::KeptMemory>(std::chrono::seconds(*keep_workers),
-                                                           folder.path(), options.tell);
+    options.memory = std::make_shared<schedmp::KeptMemory>(
+        std::chrono::seconds(*keep_workers), folder.path(), options.tell, buddy_every);
   if (!resume.empty()) options.resume = checkpoints_of(resume);
   return options;
 }

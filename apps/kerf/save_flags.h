@@ -81,8 +81,9 @@ struct SaveFlags {
   CheckpointFolder folder(const std::filesystem::path& out) const;
   // What the run that it goes on with left in memory; null: nothing. Claimed from now on.
   std::shared_ptr<schedmp::LeftMemory> left() const;
-  // What is kept in memory is there from now on, and is ended by the caller.
-  schedmp::SnapshotOptions options(const CheckpointFolder& folder) const;
+  // What is kept in memory, every `buddy_every` steps (0: about once a second), is there from now
+  // on, and is ended by the caller.
+  schedmp::SnapshotOptions options(const CheckpointFolder& folder, int64_t buddy_every) const;
 };
 
 void add_save_flags(CLI::App& command, SaveFlags& flags);

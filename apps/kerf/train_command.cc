@@ -6,6 +6,9 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <tuple>
+#include <utility>
 
 #include "apps/data/datasets.h"
 #include "apps/given_weights.h"
@@ -23,10 +26,12 @@
 #include "apps/kerf/traced_run.h"
 #include "apps/main/answer.h"
 #include "apps/main/flag_values.h"
+#include "apps/next_process.h"
 #include "apps/report/json_fields.h"
 #include "apps/report/page.h"
 #include "runtime/error.h"
 #include "runtime/file.h"
+#include "runtime/open_file.h"
 #include "runtime/process.h"
 #include "runtime/time.h"
 #include "schedmp/action_costs.h"
@@ -74,26 +79,27 @@ struct TrainCommand {
   void read_earlier();
   void check_rests(const schedmp::Schedule& schedule) const;
   Watch watch_of(Rebalance& rebalance);
-  void end_rebalanced() const;
   [[noreturn]] void go_on_rebalanced(const GoesOnElsewhere& run) const;
-  [[noreturn]] void begin_again(std::vector<std::string> more, const std::string& way_on) const;
+  [[noreturn]] void begin_again(const NextFlags& next,
+                                const runtime::OpenFile& handed = runtime::OpenFile(-1)) const;
   std::filesystem::path rebalance_folder() const {
     return std::filesystem::path(out) / "rebalance";
   }
   void end_with_the_earlier(int64_t rows, schedmp::TrainingOptions& options) const;
   schedmp::TrainingOptions options(const Planned& planned) const;
 
-  std::filesystem::path resume_from;            // where the run writes its checkpoints
-  bool checkpoints_go = false;                  // once the run ended well
-  std::shared_ptr<schedmp::LeftMemory> left;    // by the run that this one goes on with
-  std::shared_ptr<schedmp::KeptMemory> memory;  // of this one
-  Rebalanced rebalanced;                        // until now
-  std::optional<Rebalance::Agreed> agreed;      // another plan, to go on by
-  const int64_t began_ns = runtime::now_ns();
+  std::filesystem::path resume_from_;            // where the run writes its checkpoints
+  bool checkpoints_go_ = false;                  // once the run ended well
+  std::shared_ptr<schedmp::LeftMemory> left_;    // by the run that this one goes on with
+  std::shared_ptr<schedmp::KeptMemory> memory_;  // of this one
+  Rebalanced rebalanced_;                        // until now
+  std::optional<Rebalance::Agreed> agreed_;      // another plan, to go on by
+  const int64_t began_ns_ = runtime::now_ns();
 };
 
 void TrainCommand::check() const {
   save_flags.check();
+  check_buddy_flag(crew_flags, save_flags.keep_workers.has_value());
   require(flags.epochs >= 1, "--epochs", format("{} is not at least 1", flags.epochs));
   require(!no_test || !learning.patience, "--early-stop",
           "it needs the tests; leave --no-test out");
@@ -109,6 +115,8 @@ void TrainCommand::check() const {
           "one of them out");
   rebalance_flags.check(
       {plan_flags, plan_file, crew_flags, replica_flags, save_flags, flags.trace_steps});
+  rebalance_flags.check_folder(plan_flags, rebalance_folder());
+  if (rebalance_flags.goes_on) std::ignore = next_words(process->argc, process->argv, {});
 }
 
 void TrainCommand::check_shrink() const {
@@ -141,59 +149,55 @@ void TrainCommand::check_shrink() const {
 
 // As a person would: by the same command, from the newest checkpoint, if there is one of this run.
 void TrainCommand::go_on_with(const FewerWorkers& fewer) const {
-  std::vector<std::string> more{"--workers", std::to_string(fewer.left())};
+  NextFlags next{{"--workers", std::to_string(fewer.left())}};
   std::string from = save_flags.resume.empty() ? "the first step: there is no checkpoint yet"
                                                : "the checkpoint that it was resumed from";
   std::string way_on;
-  if (!resume_from.empty() &&
-      (schedmp::has_checkpoints(resume_from) || schedmp::has_left_memory(resume_from))) {
-    more.insert(more.end(), {"--resume", resume_from.string()});
-    if (checkpoints_go) more.emplace_back("--checkpoints-go");
+  if (!resume_from_.empty() &&
+      (schedmp::has_checkpoints(resume_from_) || schedmp::has_left_memory(resume_from_))) {
+    next["--resume"] = resume_from_.string();
+    if (checkpoints_go_) next["--checkpoints-go"] = "";
     from = "the newest checkpoint";
-    way_on = format("--resume {} goes on from it", resume_from.string());
+    way_on = format("--resume {} goes on from it", resume_from_.string());
   }
   fewer.end_if_asked(way_on);
-  // Which of them are slow is measured anew: they have other numbers.
-  if (!rebalance_flags.known.empty()) {
-    try {
-      const auto alike = flags_of_fewer(rebalance_folder(), fewer.left(), rebalanced);
-      more.insert(more.end(), alike.begin(), alike.end());
-    } catch (const Error& error) {
-      fail_with(error, way_on);
-    }
-  }
-  tell_notes({format("{}; goes on with {}, from {}", first_line(fewer.message()),
-                     plural(fewer.left(), "worker"), from)});
-  begin_again(std::move(more), way_on);
-}
-
-void TrainCommand::begin_again(std::vector<std::string> more, const std::string& way_on) const {
   try {
-    runtime::begin_process_again(process->argc, process->argv, std::move(more));
+    // Which of them are slow is measured anew: they have other numbers.
+    if (!rebalance_flags.known.empty())
+      next.merge(flags_of_fewer(rebalance_folder(), fewer.left(), rebalanced_));
+    tell_notes({format("{}; goes on with {}, from {}", first_line(fewer.message()),
+                       plural(fewer.left(), "worker"), from)});
+    begin_again(next);
   } catch (const Error& error) {
     fail_with(error, way_on);
   }
+}
+
+void TrainCommand::begin_again(const NextFlags& next, const runtime::OpenFile& handed) const {
+  NextWords words = next_words(process->argc, process->argv, next);
+  runtime::begin_process_again(words.given, process->argv, std::move(words.more), handed.number());
 }
 
 Outcome TrainCommand::run_watched(const Planned& planned, const schedmp::Schedule& schedule,
                                   const schedmp::TrainingOptions& options,
                                   const schedmp::OpenSplits& data,
                                   const CheckpointFolder& checkpoints) {
-  resume_from = checkpoints.path();
-  checkpoints_go = !checkpoints.stays();
+  resume_from_ = checkpoints.path();
+  checkpoints_go_ = !checkpoints.stays();
   std::optional<Rebalance> rebalance;
   if (rebalance_flags.asked) {
     check_rests(schedule);
     read_earlier();
-    rebalance.emplace(Rebalance::Run{plan_flags, crew_flags, planned, schedule, options, rebalanced,
-                                     rebalance_folder(), began_ns});
+    rebalance.emplace(Rebalance::Run{plan_flags, crew_flags, planned, schedule, options,
+                                     rebalanced_, rebalance_folder(), began_ns_});
   }
   return run_training(
       RunKind::kTrain, planned, schedule, options, data, crew_flags, progress_on_stderr(),
       [&](const schedmp::Training& /*training*/) {
-        schedmp::SnapshotOptions saved = save_flags.options(checkpoints);
-        memory = saved.memory;
-        saved.left = left;
+        schedmp::SnapshotOptions saved =
+            save_flags.options(checkpoints, crew_flags.buddy_every.value_or(0));
+        memory_ = saved.memory;
+        saved.left = left_;
         return saved;
       },
       rebalance ? watch_of(*rebalance) : Watch{});
@@ -201,7 +205,7 @@ Outcome TrainCommand::run_watched(const Planned& planned, const schedmp::Schedul
 
 // Where the run would find nothing to go on from.
 void TrainCommand::check_rests(const schedmp::Schedule& schedule) const {
-  require(!resume_from.empty(), "--rebalance",
+  require(!resume_from_.empty(), "--rebalance",
           "it goes on from a checkpoint, and this run writes none; give another --out");
   require(!schedule.endless() || save_flags.when().steps > 0, "--rebalance",
           format("it goes on from a checkpoint, and schedule {} never drains for one where "
@@ -210,9 +214,7 @@ void TrainCommand::check_rests(const schedmp::Schedule& schedule) const {
 }
 
 void TrainCommand::read_earlier() {
-  if (!rebalance_flags.known.empty()) rebalanced = read_rebalanced(rebalance_flags.known);
-  if (!rebalance_flags.returning.empty())
-    crew_flags.returning = read_returning(rebalance_flags.returning);
+  if (!rebalance_flags.known.empty()) rebalanced_ = read_rebalanced(rebalance_flags.known);
 }
 
 Watch TrainCommand::watch_of(Rebalance& rebalance) {
@@ -221,7 +223,7 @@ Watch TrainCommand::watch_of(Rebalance& rebalance) {
           },
           [this, &rebalance] {
             const bool leaves = rebalance.leaves();
-            if (leaves) agreed = rebalance.agreed();
+            if (leaves) agreed_ = rebalance.agreed();
             return leaves;
           },
           [&rebalance](const auto& workers, double waited_seconds) {
@@ -229,20 +231,20 @@ Watch TrainCommand::watch_of(Rebalance& rebalance) {
           }};
 }
 
-// What was measured is in the plan that the run leaves.
-void TrainCommand::end_rebalanced() const {
-  if (rebalance_flags.asked) remove_rebalance_files(rebalance_folder());
-}
-
 // By the same command, under a plan for the speeds that were measured.
 void TrainCommand::go_on_rebalanced(const GoesOnElsewhere& run) const {
   run.end_if_asked(run.message());
-  std::vector<std::string> more = agreed->flags;
-  more.insert(more.end(),
-              {kReturningFlag, returning_text(run.returning()), "--resume", resume_from.string()});
-  if (checkpoints_go) more.emplace_back("--checkpoints-go");
-  tell_notes({agreed->told});
-  begin_again(std::move(more), run.message());
+  NextFlags next = agreed_->flags;
+  next["--resume"] = resume_from_.string();
+  if (checkpoints_go_) next["--checkpoints-go"] = "";
+  tell_notes({agreed_->told});
+  try {
+    const runtime::OpenFile returning = hand_returning(run.returning());
+    next[kReturningFlag] = std::to_string(returning.number());
+    begin_again(next, returning);
+  } catch (const Error& error) {
+    fail_with(error, run.message());
+  }
 }
 
 // Steps or epochs, where both are given; a default is no limit beside --steps.
@@ -296,7 +298,9 @@ int TrainCommand::run() {
 
 int TrainCommand::train() {
   check();
-  left = save_flags.left();  // before its time is over
+  if (rebalance_flags.returning)  // before another process is started, which would have it
+    crew_flags.returning = take_returning(*rebalance_flags.returning);
+  left_ = save_flags.left();  // before its time is over
   plan_flags.run_on(crew_flags);
   flags.lbfgs = lbfgs_flags.applied_to(plan_flags, steps);
   flags.replicas = replica_flags.applied_to(plan_flags, plan_file, flags.lbfgs.has_value());
@@ -312,6 +316,10 @@ int TrainCommand::train() {
   const PlanSchedule found = fitting_schedule_of(plan_flags, planned);
   const schedmp::Schedule& schedule = found.schedule;
   note_drains(found);
+  require(!crew_flags.buddy_every || !schedule.endless(), "--buddy-every",
+          format("workers keep what they hold where the schedule drains, and {} never does but for "
+                 "a checkpoint on disk; give --save-every N in its place",
+                 schedule.name));
   schedmp::TrainingOptions options = this->options(planned);
   const schedmp::OpenSplits data = open_data(RunKind::kTrain, planned, options);
   const int64_t rows_of_step = options.batch * options.replicas.count;
@@ -332,7 +340,7 @@ int TrainCommand::train() {
                         outcome.training->numbering());
   RunRecord record = record_of(planned, outcome);
   record.drains = found.drains;
-  record.rebalances = rebalanced.all;
+  record.rebalances = rebalanced_.all;
   runtime::write_file_atomic(folder.report(), write_run_record(record));
   const TracedRun traced(planned, schedule, outcome);
   runtime::write_chrome_trace(folder.trace(), traced.traces());
@@ -341,10 +349,12 @@ int TrainCommand::train() {
   record.untraced = traced.why_not();
   runtime::write_file_atomic(folder.page(), report_page(record));
   runtime::write_file_atomic(folder.report(), write_run_record(record));
-  if (memory) memory->end();
-  if (left) left->remove();
+  if (memory_) memory_->end();
+  if (left_) left_->remove();
   checkpoints.end_well();
-  end_rebalanced();
+  // What was measured is in the plan that the run leaves. With the lock on its checkpoints nobody
+  // else is at it, so what an earlier process of it left goes, too.
+  if (checkpoints.lock()) remove_rebalance_files(rebalance_folder());
   answer(
       json, [&] { return to_json(record); },
       [&](bool colour) { return run_text(record, colour) + "\n" + folder.text(); });
@@ -408,6 +418,7 @@ void add_train_command(CLI::App& app, Chosen& chosen) {
   add_cut_flags(*command, state->plan_flags);
   add_crew_flags(*command, state->crew_flags);
   add_threads_flag(*command, state->crew_flags);
+  add_buddy_flag(*command, state->crew_flags, "step");
   add_flags(*command, *state);
   command->footer(
       "Examples:\n"

@@ -25,6 +25,7 @@ namespace kerf::apps {
 
 namespace {
 
+constexpr const char* kBuddyEvery = "--buddy-every";
 constexpr double kMostPatience = 24 * 3600.0;  // seconds
 
 runtime::CrewOptions crew_options(const CrewFlags& flags, const CrewNeeds& needs,
@@ -165,6 +166,32 @@ CLI::Option* add_keep_workers_flag(CLI::App& command, std::optional<int>& second
                   "this process be killed, it is there for so long, and --resume goes on from it")
       ->check(CLI::Range(1, kMostKeptSeconds))
       ->type_name("SECONDS");
+}
+
+void add_buddy_flag(CLI::App& command, CrewFlags& flags, const std::string& step) {
+  command
+      .add_option(
+          kBuddyEvery, flags.buddy_every,
+          format("Have workers keep what they hold in memory of the scheduler's host every N "
+                 "{0}s, whatever that costs: where one is lost, no more than N {0}s are "
+                 "done again. With --keep-workers, that is as often (default: about every "
+                 "second, for at most a hundredth of the time)",
+                 step))
+      ->check(whole_number<int64_t>())
+      ->type_name("N");
+}
+
+void check_buddy_flag(const CrewFlags& flags, bool in_memory) {
+  if (!flags.buddy_every) return;
+  require(*flags.buddy_every >= 1, kBuddyEvery, "it is not at least 1");
+  require(!flags.no_restart || in_memory, kBuddyEvery,
+          "with --no-restart the loss of a worker ends the run, and nothing is kept; leave one of "
+          "them out");
+  const bool threads = flags.transport && runtime::parse_transport(*flags.transport) ==
+                                              runtime::TransportKind::kInproc;
+  require(!threads || in_memory, kBuddyEvery,
+          "over inproc workers are threads of this process and lost with it, so nothing is kept; "
+          "leave one of them out");
 }
 
 void add_threads_flag(CLI::App& command, CrewFlags& flags) {

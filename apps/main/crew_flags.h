@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -29,12 +30,15 @@ struct CrewFlags {
   std::string hosts;              // a file, see host_list.h: for --listen
   std::string launcher = "auto";  // see ranks.h
   bool launched = false;          // the workers are tasks of a launcher, and this process the first
-  std::vector<std::string> own_worker =
-      {};                      // likewise, where the first keeps one, too: its command
+  // Likewise, where the first keeps one, too: its command.
+  std::vector<std::string> own_worker = {};
   int spares = 0;              // that may wait, with --listen
   std::optional<int> threads;  // per worker
   bool no_restart = false;     // the loss of a worker ends the run
-  bool shrink = false;         // where nobody takes its place, the others go on
+  // Steps, or rounds, from where workers keep what they hold to where they do it next; none: as
+  // often as it costs little.
+  std::optional<int64_t> buddy_every = {};
+  bool shrink = false;                             // where nobody takes its place, the others go on
   std::vector<runtime::Returning> returning = {};  // of --listen: who had places before
 };
 
@@ -50,6 +54,10 @@ std::vector<runtime::DeviceKind> device_kinds(const CrewFlags& flags);
 void add_crew_flags(CLI::App& command, CrewFlags& flags);
 // For what keeps checkpoints: seconds; empty where it was not given.
 CLI::Option* add_keep_workers_flag(CLI::App& command, std::optional<int>& seconds);
+// For what keeps its workers' state; `step` is what the program calls a step.
+void add_buddy_flag(CLI::App& command, CrewFlags& flags, const std::string& step);
+// Throws Error{kUsage} where it was given and could do nothing; `in_memory`: with --keep-workers.
+void check_buddy_flag(const CrewFlags& flags, bool in_memory);
 // For what computes with as many threads as it is told.
 void add_threads_flag(CLI::App& command, CrewFlags& flags);
 

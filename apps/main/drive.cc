@@ -74,6 +74,7 @@ schedmp::RestartOptions restarts(const CrewFlags& flags, const CrewNeeds& needs,
                                  RemoteWorkers* remote, ProgressBar& progress) {
   schedmp::RestartOptions options;
   options.allowed = !flags.no_restart;
+  options.commit_steps = flags.buddy_every.value_or(0);
   options.waiting = who_is_here(flags, needs, remote, true);
   options.tell = [](const std::string& what) { tell_notes({what}); };
   options.lost = [&progress](const Error& loss, int64_t round) {

@@ -58,6 +58,7 @@ void ProgramRun::add_flags(CLI::App& command, const std::string& divided) {
       ->type_name("FILE.json");
   add_snapshot_flags(command);
   add_crew_flags(command, crew_flags_);
+  add_buddy_flag(command, crew_flags_, "round");
   add_json_flag(command, json_);
 }
 
@@ -88,7 +89,7 @@ void ProgramRun::add_snapshot_flags(CLI::App& command) {
 schedmp::SnapshotOptions ProgramRun::snapshots() {
   if (keep_workers_)
     memory_ = std::make_shared<schedmp::KeptMemory>(std::chrono::seconds(*keep_workers_), snapshot_,
-                                                    tell_note);
+                                                    tell_note, crew_flags_.buddy_every.value_or(0));
   return {.folder = snapshot_,
           .every = snapshot_rounds_.value_or(0),
           .every_seconds = snapshot_seconds_.value_or(snapshot_rounds_ ? 0 : kSnapshotSeconds),
@@ -124,6 +125,7 @@ schedmp::RunTold ProgramRun::told() const {
       "--snapshot-seconds",
       "--snapshot-rounds",
       "--keep-workers",
+      "--buddy-every",
   };
   schedmp::RunTold told{{"executable", schedmp::identity().build}};
   for (const CLI::Option* option : command_->get_options()) {
@@ -138,6 +140,7 @@ void ProgramRun::check() {
   require(most_seconds_ >= 0, "--max-seconds", format("{} is not 0 or more", most_seconds_));
   require(!snapshot_rounds_ || *snapshot_rounds_ >= 1, "--snapshot-rounds", "it is not at least 1");
   require(!snapshot_seconds_ || *snapshot_seconds_ > 0, "--snapshot-seconds", "it is not above 0");
+  check_buddy_flag(crew_flags_, keep_workers_.has_value());
   require(resume_.empty() || std::filesystem::is_directory(resume_), "--resume",
           format("there is no folder {}", resume_));
   require(trace_.empty() || can_hold_file(trace_), "--trace",
@@ -157,6 +160,11 @@ int ProgramRun::workers(int64_t parts, const std::string& what) const {
 
 schedmp::LoopReport ProgramRun::drive(schedmp::EncodedProgram& program, int workers,
                                       const Shown& shown, schedmp::ProgramTrace& trace) {
+  require(
+      !crew_flags_.buddy_every || program.keeps_state(), "--buddy-every",
+      format("the halves of {} keep no state (schedmp/state.h): behind a loss all is done again "
+             "from the first round; leave it out",
+             program.name()));
   HistoryProgress progress(progress_on_stderr(), shown.history, shown.part);
   const Observed observed(shown.history, [&](const HistoryPoint& point) { progress.tell(point); });
   const Driven driven =

@@ -298,13 +298,13 @@ class Requests(KerfTest):
     def test_whole_numbers_are_decimal(self):
         """CLI11 reads 010 as eight and 0x3 as three."""
         flags = {"train": ("--workers", "--stages", "--batch", "--micro-batches", "--slots", "--threads", "--epochs", "--steps",
-                           "--trace-steps", "--seed", "--replicas", "--server-groups", "--push-every", "--fetch-every", "--history", "--keep"),
+                           "--trace-steps", "--seed", "--replicas", "--server-groups", "--push-every", "--fetch-every", "--history", "--keep", "--buddy-every"),
                  "plan": ("--workers", "--threads"), "eval": ("--workers", "--threads"),
                  "schedule": ("--workers", "--micro-batches", "--threads"), "worker": ("--index",),
                  "run": ("--rows", "--columns", "--block", "--sweeps", "--workers", "--seed"),
                  "lasso": ("--set-size", "--depth", "--workers", "--seed", "--max-passes"),
                  "mf": ("--rank", "--iterations", "--blocks", "--workers", "--seed"),
-                 "lda": ("--topics", "--iterations", "--blocks", "--workers", "--seed", "--snapshot-rounds"),
+                 "lda": ("--topics", "--iterations", "--blocks", "--workers", "--seed", "--snapshot-rounds", "--buddy-every"),
                  "logistic": ("--sweeps", "--workers", "--seed", "--max-passes"), "svm": ("--sweeps", "--workers", "--seed", "--max-passes")}
         for command, names in flags.items():
             for flag in names:
@@ -319,6 +319,16 @@ class Requests(KerfTest):
         self.assert_one_error(run("train", "mlp", "--data", "synthetic:64x784x10", "--listen", "tcp://127.0.0.1:*", "--device",
                                   "cpu", "--out", self.folder / "out"), "--device: ", "kerf worker --device")
 
+    def test_a_buddy_where_nothing_is_kept(self):
+        for flags, what in (((0,), "at least 1"), ((-1,), "whole number"), ((5, "--no-restart"), "ends the run"), ((5, "--transport", "inproc"), "threads"),
+                            ((5, "--schedule", "pipedream", "--save-every", 10), "pipedream never does"), ((5, "--memory", "1700K"), "no room for what workers hold: worker")):
+            with self.subTest(flags=flags):
+                answer = run("train", "lenet5", "--data", "synthetic:64x784x10", "--workers", 2, "--steps", 2, "--no-test", "--buddy-every", *flags, "--out", self.folder / "out")
+                self.assert_one_error(answer, "--buddy-every: ", what)
+        for flags, what in (((0,), "at least 1"), ((5, "--no-restart"), "ends the run")):
+            with self.subTest(program=flags):
+                self.assert_one_error(run("lasso", *LASSO, "--buddy-every", *flags), "--buddy-every: ", what)
+
     def test_whole_numbers_are_neither_wrapped_nor_cut(self):
         for flag in ("--seed", "--steps"):
             for value in ("-1", "18446744073709551616", "1.5", "x"):
@@ -332,7 +342,7 @@ class Requests(KerfTest):
 
     def test_no_option_takes_an_empty_value(self):
         """An unset variable of a script is not zero, and not a default."""
-        least = {"plan": 44, "train": 43, "eval": 30, "infer": 30, "run": 8, "lasso": 19, "mf": 21, "lda": 21, "logistic": 20, "svm": 21, "predict": 4,
+        least = {"plan": 44, "train": 44, "eval": 30, "infer": 30, "run": 8, "lasso": 20, "mf": 22, "lda": 22, "logistic": 21, "svm": 22, "predict": 4,
                  "schedule": 20, "profile": 15, "export": 12, "compare": 0, "checkpoint": 2,
                  "worker": 3}
         for command, count in least.items():

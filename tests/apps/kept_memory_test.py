@@ -161,6 +161,13 @@ class R6(KeptTest):
         self.assertEqual(record["restarts"], 1)
         self.assert_nothing_is_left()
 
+    def test_every_so_many_steps(self):
+        command = (*self.command, "--buddy-every", 45)
+        self.killed(*command)
+        _, stderr = self.finish(self.start(*command, "--resume", self.out))
+        self.assertEqual(self.assert_whole(self.out, stderr) % 45, 0)
+        self.assert_nothing_is_left()
+
     def test_twice_and_by_another_plan(self):
         """Who goes on keeps what was left until there is something newer; layer cuts have the same bits whatever the number of workers."""
         first = self.killed(*self.command)

@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -26,19 +25,10 @@ namespace {
 namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 class RebalanceFiles : public testing::Test {
  protected:
-  static std::map<std::string, std::string> by_name(const std::vector<std::string>& flags) {
-    EXPECT_EQ(flags.size() % 2, 0U);
-    std::map<std::string, std::string> values;
-    for (size_t i = 0; i + 1 < flags.size(); i += 2) values[flags[i]] = flags[i + 1];
-    return values;
-  }
-  std::map<std::string, std::string> go_on() {
-    return by_name(flags_to_go_on(folder_, told_, profile_, devices_, model_));
-  }
+  NextFlags go_on() { return flags_to_go_on(folder_, told_, profile_, devices_, model_); }
   static partitioner::Capacities devices(const std::string& file) {
     return partitioner::read_devices(runtime::read_file(file, 1 << 16), file, {});
   }
@@ -70,16 +60,15 @@ TEST_F(RebalanceFiles, AreWhatTheFlagsOfTheNextProcessRead) {
   EXPECT_EQ(to_json(read.all), to_json(told_.all));
 }
 
-// Who goes on with fewer has other numbers: nobody is slow, and nobody's place is kept.
+// Who goes on with fewer has other numbers: nobody is slow.
 TEST_F(RebalanceFiles, OfFewerSayThatAllAreAlike) {
   go_on();
-  auto flags = by_name(flags_of_fewer(folder_, 3, told_));
+  auto flags = flags_of_fewer(folder_, 3, told_);
   EXPECT_EQ(flags.count("--profile"), 0U) << "operators take what they took";
   const partitioner::Capacities read = devices(flags.at("--devices"));
   ASSERT_EQ(read.workers.size(), 3U);
   for (const partitioner::Capacity& each : read.workers) EXPECT_EQ(each.speed, 1);
   EXPECT_EQ(to_json(read_rebalanced(flags.at("--rebalanced")).all), to_json(told_.all));
-  EXPECT_THAT(read_returning(flags.at(kReturningFlag)), IsEmpty());
 }
 
 TEST_F(RebalanceFiles, ThatCannotBeWrittenAreNamed) {
@@ -111,21 +100,32 @@ TEST_F(RebalanceFiles, GoAndWhatElseIsThereStays) {
               ElementsAre(folder_ / "mine"));
 }
 
-TEST(Returning, IsAFlagThatComesBackWhole) {
-  const std::vector<runtime::Returning> all{
-      {{"one \"host\", [4]", 10}, 2}, {{"one \"host\", [4]", 11}, 0}, {{"another", 10}, 1}};
-  const std::string text = returning_text(all);
-  EXPECT_EQ(text.front(), '{') << "the parser of flags takes brackets for a list";
-  const auto read = read_returning(text);
-  ASSERT_EQ(read.size(), all.size());
-  for (size_t i = 0; i < all.size(); ++i) {
-    EXPECT_EQ(read[i].origin, all[i].origin);
-    EXPECT_EQ(read[i].worker, all[i].worker);
-  }
-  EXPECT_THAT(read_returning(returning_text({})), IsEmpty());
-  const auto error = tests::error_of([] { read_returning(R"({"host": 1})"); });
-  ASSERT_TRUE(error);
-  EXPECT_THAT(error->what(), HasSubstr(kReturningFlag));
+// A person's, of another run, may have the same names.
+TEST_F(RebalanceFiles, OfNoRunStayAndAreTold) {
+  fs::create_directory(folder_);
+  EXPECT_EQ(strange_file(folder_), fs::path());
+  runtime::write_file_atomic(folder_ / "mine", "");
+  EXPECT_EQ(strange_file(folder_), fs::path());
+  runtime::write_file_atomic(folder_ / "devices.json", "mine");
+  EXPECT_EQ(strange_file(folder_), folder_ / "devices.json");
+  remove_rebalance_files(folder_);
+  EXPECT_TRUE(fs::exists(folder_ / "devices.json"));
+  fs::remove(folder_ / "devices.json");
+  go_on();
+  EXPECT_EQ(strange_file(folder_), fs::path()) << "they are a run's";
+}
+
+TEST_F(RebalanceFiles, LieWithinTheirFolderByWhateverPath) {
+  go_on();
+  const fs::path file = folder_ / kProfileFile;
+  const fs::path link = within_ / "link", other = within_ / "other.json";
+  fs::create_symlink(file, link);
+  runtime::write_file_atomic(other, "{}");
+  for (const fs::path& each : {file, link, folder_, folder_ / ".." / "rebalance" / "none.json",
+                               fs::relative(file), folder_ / ""})
+    EXPECT_TRUE(lies_within(each, folder_)) << each;
+  for (const fs::path& each : {other, within_.path(), fs::path("none.json")})
+    EXPECT_FALSE(lies_within(each, folder_)) << each;
 }
 
 }  // namespace

@@ -157,6 +157,30 @@ class Refused(KerfTest):
             with self.subTest(flags=flags):
                 self.refused("--rebalance", *flags, of="--rebalance: ")
 
+    def test_files_that_the_run_would_write_over_or_remove(self):
+        file = self.folder / "out" / "rebalance" / "devices.json"
+        file.parent.mkdir(parents=True)
+        file.write_text("{}")
+        for flag in ("--profile", "--devices"):
+            for more in ((), ("--rebalance",)):
+                with self.subTest(flag=flag, more=more):
+                    self.refused(flag, file, *more, of=f"{flag}: {file} lies where this run writes")
+        self.refused("--rebalance", of=f"--rebalance: {file} is no run's")
+
+    def test_what_no_person_gives(self):
+        self.refused("--returning", 0, of="--returning: ")
+        self.refused("--goes-on", "--steps", 1, of="--goes-on: ")
+
+    def test_what_an_interrupted_run_left_goes_with_the_next(self):
+        folder = self.folder / "out" / "rebalance"
+        folder.mkdir(parents=True)
+        for names, left in ((("profile.json", "devices.json"), ["devices.json", "profile.json"]), (("profile.json", "devices.json", "rebalanced.json"), None)):
+            with self.subTest(names=names):
+                for name in names:
+                    (folder / name).write_text("{}")
+                self.train("lenet5", "--data", "synthetic:64x784x10", "--workers", 2, "--steps", 2, "--no-test", out="out")
+                self.assertEqual(sorted(file.name for file in folder.iterdir()) if folder.exists() else None, left)
+
     def test_shrink_of_what_is_for_all_of_its_workers(self):
         rows, devices = self.folder / "rows.txt", self.folder / "devices.json"
         self.assertEqual(run("schedule", "gpipe", "--workers", 2, "--out", rows).returncode, 0)

@@ -8,6 +8,7 @@
         (from memory: kept_memory_test.py)
     R7  nothing is applied twice, and nothing is lost
     R8  nor of what replicas share by tables, nor of L-BFGS's vectors
+    R9  no more than the N steps of --buddy-every are done again
 
 Workers die of tests/support/die_at.cc. With `full` R1 is of every message over every transport; without, of some.
 """
@@ -297,6 +298,28 @@ class R7(DyingTest):
             if snapshots:
                 self.assertGreater(begun[0], 0)
                 self.assertEqual(begun[0] % 3, 0)
+
+
+class R9(DyingTest):
+    def test_no_more_steps_than_that_are_done_again(self):
+        """In so short a run nothing is kept by time."""
+        command, every = (*STEPS, "--steps", 40, "--save-every", 0), 7
+        self.assertEqual(run(*command, "--out", self.folder / "plain").returncode, 0)
+        environment, file = self.dying("whole")
+        answer = run(*command, "--buddy-every", every, "--out", self.folder / "whole", env=environment)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        self.expect_same("whole", self.outcome("plain"))
+        results = sum(kind_of(each) == RESULTS and each.worker == 1 for each in self.messages(file))
+        environment, _ = self.dying("killed", f"1 control 8 {results * 2 // 3} before")
+        answer = run(*command, "--buddy-every", every, "--out", self.folder / "killed", env=environment)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        begun = [int(each) for each in re.findall(r"all workers begin again before round (\d+)", answer.stderr)]
+        self.assertEqual(len(begun), 1, answer.stderr)
+        self.assertGreater(begun[0], 0)
+        self.assertEqual(begun[0] % every, 0)
+        record = self.expect_same("killed", self.outcome("plain"))
+        self.assertEqual(record["restarts"], 1)
+        self.assertLessEqual(record["repeated_tasks"], 3 * every)
 
 
 class Replicas(DyingTest):

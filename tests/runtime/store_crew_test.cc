@@ -248,7 +248,7 @@ TEST_F(LyingStoreWorker, IsNamedWhateverItAsks) {
   for (const Lie& lie :
        std::vector<Lie>{{"elsewhere", true, {request()}, "in no folder"},
                         {"elsewhere", false, {request()}, "files of the run that it may not use"},
-                        {here, true, {request()}, "files of the run that it may not use"},
+                        {here, true, {request()}, "in no folder"},
                         {"elsewhere", true, {"garbage"}, "worker 0"},
                         {"elsewhere", true, {unopened}, "had not opened"},
                         {"elsewhere", true, {much}, "at once"}}) {

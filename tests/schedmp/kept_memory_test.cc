@@ -30,7 +30,7 @@ class KeptMemoryTest : public testing::Test {
   KeptMemory kept() { return {60s, folder_.path(), tell_}; }
   // One of nothing but a manifest.
   static fs::path checkpoint(const KeptMemory& memory, int64_t number) {
-    const fs::path path = checkpoint_path(memory.folder(), number);
+    fs::path path = checkpoint_path(memory.folder(), number);
     fs::create_directory(path);
     write_manifest(path,
                    {.program = "walk", .number = number, .round = 1, .workers = 1, .parts = {{}}});
@@ -105,6 +105,21 @@ TEST_F(KeptMemoryTest, AJournalOfWhatIsThereIsNotForgotten) {
   EXPECT_FALSE(fs::exists(folder_ / "memory.json"));
   forget_gone_memory(folder_.path());  // there is none
   memory->end();
+}
+
+TEST_F(KeptMemoryTest, IsDueByTimeOrBehindSoManySteps) {
+  KeptMemory by_time = kept();
+  EXPECT_FALSE(by_time.is_due(1'000'000)) << "within a second";
+  by_time.end();
+  KeptMemory memory(60s, folder_.path(), tell_, 5);
+  EXPECT_FALSE(memory.is_due(4));
+  EXPECT_TRUE(memory.is_due(5));
+  memory.begin();
+  EXPECT_FALSE(memory.is_due(5)) << "behind one in vain";
+  memory.end_with(checkpoint(memory, 5));
+  EXPECT_FALSE(memory.is_due(4));
+  EXPECT_TRUE(memory.is_due(5));
+  memory.end();
 }
 
 TEST_F(KeptMemoryTest, ComesMuchLaterBehindOneInVain) {

@@ -121,6 +121,45 @@ INSTANTIATE_TEST_SUITE_P(Transports, RestartsOver,
                                          TransportKind::kTcp),
                          [](const auto& each) { return std::string(to_string(each.param)); });
 
+// By time nothing would be kept. With as many rounds under way as that, a round is scheduled before
+// what is kept before the one ahead of it.
+TEST(Restarts, NoMoreThanSoManyRoundsAreDoneAgain) {
+  const RingOptions options;
+  for (const int64_t every : {1, 2, 4}) {
+    const auto crew = crew_of(options.workers, TransportKind::kShm);
+    Ring program(options, [&](int64_t round) {
+      if (round % 20 == 10) kill_worker(*crew, static_cast<int>(round / 20));
+    });
+    std::vector<int64_t> begun_before;
+    LoopOptions how = restarting(&begun_before, std::chrono::hours(1));
+    how.restarts.commit_steps = every;
+    const LoopReport report = run(program, *crew, how);
+    crew->stop();
+    EXPECT_EQ(program.place(), undisturbed(options));
+    program.expect_once_a_round();
+    ASSERT_EQ(begun_before.size(), 3u);
+    for (size_t i = 0; i < begun_before.size(); ++i) {
+      EXPECT_EQ(begun_before[i] % every, 0);
+      EXPECT_GT(begun_before[i], static_cast<int64_t>(20 * i) + 10 - options.depth - every);
+    }
+    EXPECT_LE(report.repeated_tasks, 3 * every * options.workers);
+  }
+}
+
+TEST(Restarts, WhereKeepingEverySoManyRoundsKillsItIsTriedLessAndLess) {
+  const RingOptions options{.workers = 2};
+  const auto crew = crew_of(options.workers, TransportKind::kShm);
+  Named program("full", options);
+  std::vector<int64_t> begun_before;
+  LoopOptions how = restarting(&begun_before);
+  how.restarts.commit_steps = 1;
+  run(program, *crew, how);
+  crew->stop();
+  EXPECT_EQ(program.place(), undisturbed(options));
+  // Before the first round but one, once more there, and before the eleventh behind.
+  EXPECT_THAT(begun_before, testing::ElementsAre(0, 0, 0));
+}
+
 TEST(Restarts, GoOnWithTheRowsOfTables) {
   const RingOptions options;
   Sharing undisturbed_program(options);

@@ -108,7 +108,7 @@ class SnapshotsTest : public testing::Test {
   template <class Program, class Worker = WalkWorker>
   static LoopReport run(Program& program, const SnapshotOptions& options) {
     const auto crew = tests::inproc_crew(program.workers, {{program.name(), worker_half<Worker>}});
-    const LoopReport report =
+    LoopReport report =
         schedmp::run(program, *crew, {.snapshots = options, .interrupt = program.interrupt});
     crew->stop();
     return report;

@@ -48,7 +48,7 @@ TEST(TaskLog, IsRepeatedFromItsBeginningWithWhatWasAnswered) {
 
 TEST(TaskLog, WhatLiesBehindABarrierWaitsUntilItIsPassed) {
   TaskLog log = log_of(true, 1);
-  log.add_barrier("keep");
+  log.add_barrier("keep", 7);
   log.add({7, 0}, "behind");
   EXPECT_THAT(log.take(), ElementsAre("task 0"));
   EXPECT_FALSE(log.has_more());
@@ -66,10 +66,28 @@ TEST(TaskLog, WhatLiesBehindABarrierWaitsUntilItIsPassed) {
   EXPECT_THAT(log.take(), ElementsAre("behind"));
 }
 
+TEST(TaskLog, ABarrierMayComeBeforeTasksThatAreThereAndWereNotSent) {
+  TaskLog log = log_of(true, 1);
+  log.take();
+  log.add({7, 0}, "seven");
+  log.add({8, 0}, "eight");
+  log.add({8, 1}, "and another");
+  log.add_barrier("keep", 8);
+  EXPECT_THAT(log.take(), ElementsAre("seven"));
+  log.answer("a");
+  log.answer("b");
+  log.open_barrier();
+  EXPECT_THAT(log.take(), ElementsAre("keep"));
+  EXPECT_EQ(log.answer("kept").owed, std::nullopt);
+  log.pass_barrier();
+  EXPECT_THAT(log.take(), ElementsAre("eight", "and another"));
+  EXPECT_EQ(tests::error_of([&] { log.add_barrier("late", 8); })->code(), ErrorCode::kInternal);
+}
+
 // A task before the barrier, which is answered so, and one behind it.
 TaskLog log_with_barrier(const std::string& answer) {
   TaskLog log = log_of(true, 1);
-  log.add_barrier("keep");
+  log.add_barrier("keep", 7);
   log.add({7, 0}, "behind");
   log.take();
   log.answer("a");
