@@ -8,7 +8,6 @@
         (from memory: kept_memory_test.py)
     R7  nothing is applied twice, and nothing is lost
     R8  nor of what replicas share by tables, nor of L-BFGS's vectors
-    R9  no more than the N steps of --buddy-every are done again
 
 Workers die of tests/support/die_at.cc. With `full` R1 is of every message over every transport; without, of some.
 """
@@ -38,6 +37,8 @@ STEPS = ("train", "mlp", "--sizes", "784-12-11-10", "--data", "synthetic:32x784x
 LONGER = ("train", "lenet5", "--data", "synthetic:2048x784x10", "--workers", 3, "--no-test")
 # Of docs/protocol.md.
 REGISTER, READY, RESULTS, BYE = (("control", kind) for kind in (1, 6, 8, 12))
+WELCOME, START, WORK, STOP = (("control", kind) for kind in (3, 5, 7, 11))
+SCHEDULER = 1000  # of tests/support/die_at.cc
 DATA = ("data", 3)
 
 Message = collections.namedtuple("Message", "ns pid worker plane kind n")
@@ -248,6 +249,50 @@ class R6(DyingTest):
                     self.assertIn("the worker lost its scheduler; starts another", errors)
 
 
+class R6AtEachMessage(DyingTest):
+    """The scheduler dies before or after any of its messages to workers. Those with clocks are as many as there is time."""
+
+    KINDS = (WELCOME, START, WORK, STOP)
+
+    def dying(self, name, at=""):
+        environment, messages = super().dying(name, at)
+        return {**environment, "KERF_DIE_SCHEDULER": "1"}, messages
+
+    def test_started_again_it_comes_to_the_same(self):
+        environment, file = self.dying("whole")
+        self.assertEqual(run(*STEPS, "--out", self.folder / "whole", env=environment).returncode, 0)
+        sent = [each for each in self.messages(file) if each.worker == SCHEDULER and kind_of(each) in self.KINDS]
+        self.assertEqual({kind_of(each) for each in sent}, set(self.KINDS))
+        places = [f"{SCHEDULER} {each.plane} {each.kind} {each.n} {when}" for each in sent for when in ("before", "after")]
+        if not FULL:
+            places = random.Random(6).sample(places, 8)
+        whole = self.outcome("whole")
+        resumed = 0
+        for at in places:
+            with self.subTest(at=at):
+                resumed += self.disturb(at, whole)
+        if FULL:
+            print(f"R6 at {len(places)} messages, {resumed} times from a checkpoint", file=sys.stderr)
+        self.assertGreater(resumed, 0)
+
+    def disturb(self, at, whole):
+        """Whether it went on from a checkpoint."""
+        out = self.folder / at
+        environment, file = self.dying(at, at)
+        self.assertEqual(run(*STEPS, "--out", out, env=environment).returncode, -signal.SIGKILL)
+        workers = {each.pid for each in self.messages(file) if each.worker != SCHEDULER}
+        self.assertTrue(wait_until(lambda: not any(pathlib.Path(f"/proc/{pid}").exists() for pid in workers), 5))
+        saved = list(out.glob("checkpoints/*/manifest.json"))
+        answer = run(*STEPS, "--out", out, *(("--resume", out) if saved else ()))
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        weights, told, record = self.outcome(at)
+        self.assertTrue(weights == whole[0], "weights differ")
+        for each in ("losses", "gradient_norms", "evaluations"):
+            self.assertEqual(told[each], whole[1][each])
+        self.assertTrue(record["equal"])
+        return bool(saved)
+
+
 class R7(DyingTest):
     def test_what_was_done_again_is_counted_once_and_told(self):
         run(*STEPS, "--out", self.folder / "whole")
@@ -300,7 +345,7 @@ class R7(DyingTest):
                 self.assertEqual(begun[0] % 3, 0)
 
 
-class R9(DyingTest):
+class BuddyEvery(DyingTest):
     def test_no_more_steps_than_that_are_done_again(self):
         """In so short a run nothing is kept by time."""
         command, every = (*STEPS, "--steps", 40, "--save-every", 0), 7
@@ -309,8 +354,8 @@ class R9(DyingTest):
         answer = run(*command, "--buddy-every", every, "--out", self.folder / "whole", env=environment)
         self.assertEqual(answer.returncode, 0, answer.stderr)
         self.expect_same("whole", self.outcome("plain"))
-        results = sum(kind_of(each) == RESULTS and each.worker == 1 for each in self.messages(file))
-        environment, _ = self.dying("killed", f"1 control 8 {results * 2 // 3} before")
+        tensors = sum(kind_of(each) == DATA and each.worker == 1 for each in self.messages(file))  # as many in each step
+        environment, _ = self.dying("killed", f"1 data 3 {tensors * 2 // 3} before")
         answer = run(*command, "--buddy-every", every, "--out", self.folder / "killed", env=environment)
         self.assertEqual(answer.returncode, 0, answer.stderr)
         begun = [int(each) for each in re.findall(r"all workers begin again before round (\d+)", answer.stderr)]

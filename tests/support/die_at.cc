@@ -6,6 +6,7 @@
 //   KERF_DIE_AT="0 data 3 0 after"       worker 0 dies when its first packet of kind 3 is out
 //   KERF_DIE_ONCE=FILE                   made by who dies: where it is there, nobody does
 //   KERF_MESSAGES=FILE                   where each message, and the death, gets a line
+//   KERF_DIE_SCHEDULER=1                 the scheduler is looked at as well, as worker 1000
 //
 // A line is "nanoseconds pid worker plane kind n", of the monotonic clock; n counts from 0 within
 // the process. Of a write of several packets only those before the death go out. A frame that
@@ -71,12 +72,15 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// The number of the worker that this process is; -1: it is none.
+constexpr int kScheduler = 1000;
+
+// The number of the worker that this process is; -1: it is none that is looked at.
 int own_number() {
   std::ifstream file("/proc/self/cmdline");
   std::vector<std::string> words;
   for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
-  if (words.size() < 2 || words[1] != "worker") return -1;
+  if (words.size() < 2) return -1;
+  if (words[1] != "worker") return environment("KERF_DIE_SCHEDULER").empty() ? -1 : kScheduler;
   const auto index = std::find(words.begin(), words.end(), "--index");
   return words.end() - index < 2 ? -1 : std::stoi(index[1]);
 }
