@@ -118,14 +118,19 @@ std::optional<RunRecord::Kept> kept_of(const Outcome& outcome) {
   const std::vector<int64_t>& counted = outcome.driven.loop.kept_bytes;
   return RunRecord::Kept{outcome.kept->bytes / schedmp::kKeptFiles,
                          std::accumulate(counted.begin(), counted.end(), int64_t{0}),
-                         outcome.kept->forbidden};
+                         outcome.kept->forbidden,
+                         outcome.driven.loop.commits.taken,
+                         outcome.driven.loop.commits.bytes,
+                         outcome.driven.loop.commits.seconds};
 }
 
 std::optional<RunRecord::Checkpoints> checkpoints_of(const Outcome& outcome) {
   const schedmp::SnapshotCounts& counts = outcome.driven.loop.snapshots;
   const int64_t resumed = outcome.training->resumed_steps();
-  if (counts.taken == 0 && counts.failed == 0 && resumed == 0) return std::nullopt;
-  return RunRecord::Checkpoints{resumed, counts.taken, counts.failed, counts.seconds};
+  if (counts.taken == 0 && counts.failed == 0 && resumed == 0 && counts.in_memory == 0)
+    return std::nullopt;
+  return RunRecord::Checkpoints{resumed,        counts.taken,     counts.failed,
+                                counts.seconds, counts.in_memory, counts.in_memory_seconds};
 }
 
 std::vector<RunRecord::Route> routes_of(const Planned& planned, const Outcome& outcome) {

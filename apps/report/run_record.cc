@@ -102,6 +102,9 @@ std::string checkpoints_text(const RunRecord& record) {
     text += format("went on behind {}: times and messages are of what followed\n",
                    plural(of.resumed_steps, "step"));
   if (of.taken > 0) text += format("{} in {:.3f} s\n", plural(of.taken, "checkpoint"), of.seconds);
+  if (of.in_memory > 0)
+    text += format("{} in memory, for --keep-workers, in {:.3f} s\n",
+                   plural(of.in_memory, "checkpoint"), of.in_memory_seconds);
   if (of.failed > 0) text += format("{} could not be written\n", plural(of.failed, "checkpoint"));
   return text;
 }
@@ -111,8 +114,13 @@ std::string was_kept_text(const RunRecord& record) {
   const RunRecord::Kept& of = *record.kept;
   if (!of.forbidden.empty())
     return format("nothing was kept in memory for a restart: {}\n", of.forbidden);
-  return format("kept for a restart, beside the peaks: twice {} of the scheduler's host\n",
-                bytes_text(of.predicted_bytes));
+  std::string text =
+      format("kept for a restart, beside the peaks: twice {} of the scheduler's host\n",
+             bytes_text(of.predicted_bytes));
+  if (of.commits > 0)
+    text += format("committed  {} there, {} in all, in {:.3f} s\n", plural(of.commits, "time"),
+                   bytes_text(of.committed_bytes), of.commit_seconds);
+  return text;
 }
 
 std::string rebalances_text(const RunRecord& record) {

@@ -109,16 +109,21 @@ struct RunRecord {
   struct Checkpoints {
     int64_t resumed_steps = 0;  // before the part of the run that seconds and messages are of
     int64_t taken = 0;
-    int64_t failed = 0;  // could not be written
-    double seconds = 0;  // that all of them took
+    int64_t failed = 0;     // could not be written
+    double seconds = 0;     // that all of them took
+    int64_t in_memory = 0;  // by --keep-workers, beside those
+    double in_memory_seconds = 0;
   };
   // Of a training: what is kept of all workers for a restart, in memory of the scheduler's host:
   // one of two files of each, headers left out; and the whole files of the last time, if there was
-  // one.
+  // one. Then how often that was, and what all of it came to; in no other figure.
   struct Kept {
     int64_t predicted_bytes = 0;
     int64_t counted_bytes = 0;
     std::string forbidden;  // why nothing is; else empty
+    int64_t commits = 0;
+    int64_t committed_bytes = 0;
+    double commit_seconds = 0;  // since the first worker stood still for it
   };
   // The run went on by another plan, since workers or operators had other speeds than planned.
   struct Rebalance {
@@ -298,6 +303,9 @@ void fields(Fields& f, RunRecord::Kept& kept) {
   f("predicted_bytes", kept.predicted_bytes);
   f("counted_bytes", kept.counted_bytes);
   f("forbidden", kept.forbidden);
+  f.newer("commits", kept.commits);
+  f.newer("committed_bytes", kept.committed_bytes);
+  f.newer("commit_seconds", kept.commit_seconds);
 }
 
 template <class Fields>
@@ -306,6 +314,8 @@ void fields(Fields& f, RunRecord::Checkpoints& checkpoints) {
   f("taken", checkpoints.taken);
   f("failed", checkpoints.failed);
   f("seconds", checkpoints.seconds);
+  f.newer("in_memory", checkpoints.in_memory);
+  f.newer("in_memory_seconds", checkpoints.in_memory_seconds);
 }
 
 template <class Fields>
