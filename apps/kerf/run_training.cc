@@ -9,6 +9,7 @@
 #include "apps/kerf/learning_flags.h"
 #include "apps/main/answer.h"
 #include "apps/programs.h"
+#include "apps/slow_workers.h"
 #include "schedmp/training/kept_bytes.h"
 #include "schedmp/training/lbfgs_training.h"
 #include "schedmp/versions.h"
@@ -200,10 +201,13 @@ Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedu
   observer.evaluation = [&](const schedmp::EvaluationRecord& record) {
     progress->evaluation(record);
   };
-  if (watch.computed)
-    observer.computed = [&](const schedmp::StepRecord& step, std::span<const int64_t> compute_ns) {
-      watch.computed(*outcome.training, step, compute_ns);
-    };
+  std::optional<SlowWorkers> slow;
+  if (watch.names_slow && SlowWorkers::can_tell(options))
+    slow.emplace(planned.plan.workers_bound(), planned.plan.batch, options.trace_steps);
+  observer.computed = [&](const schedmp::StepRecord& step, std::span<const int64_t> compute_ns) {
+    if (watch.computed) watch.computed(*outcome.training, step, compute_ns);
+    if (slow) tell_notes(slow->computed(step, compute_ns, runtime::now_ns()));
+  };
   outcome.training = schedmp::make_training(training_factories(), planned.model, planned.plan,
                                             schedule, options, observer, data);
   schedmp::SnapshotOptions snapshots;
@@ -228,13 +232,18 @@ Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedu
                          {.workers = outcome.training->count_workers(),
                           .programs = program_factories(),
                           .longest_action_seconds = longest_action_seconds(planned.plan),
-                          .are_here = watch.are_here},
+                          .are_here =
+                              [&](const auto& workers, double waited_seconds) {
+                                if (watch.are_here) watch.are_here(workers, waited_seconds);
+                                if (slow) slow->are_here(workers);
+                              }},
                          *progress,
                          {.snapshots = snapshots,
                           .restarts = {.keeps = !outcome.kept || outcome.kept->forbidden.empty()},
                           .leaves = watch.leaves});
   outcome.rows_per_second = progress->rows_per_second();
   outcome.median_step_seconds = progress->median_step_seconds();
+  if (slow) outcome.slow = slow->seen();
   return outcome;
 }
 
@@ -275,6 +284,7 @@ RunRecord record_of(const Planned& planned, const Outcome& outcome) {
                     .dropped = control.dropped,
                     .refused = control.refused};
   record.data_encrypted = outcome.data_encrypted;
+  record.slow = outcome.slow;
   record.restarts = outcome.driven.loop.restarts;
   record.repeated_tasks = outcome.driven.loop.repeated_tasks;
   record.routes = routes_of(planned, outcome);

@@ -159,6 +159,7 @@ void add_disturbances(PageTable& figures, const RunRecord& record) {
   if (record.checkpoints && record.checkpoints->in_memory > 0)
     figures.add({"checkpoints in memory", format("{} in {:.3f} s", record.checkpoints->in_memory,
                                                  record.checkpoints->in_memory_seconds)});
+  for (const RunRecord::Slow& each : record.slow) figures.add({"slow", slow_text(each)});
 }
 
 std::string figures_section(const RunRecord& record) {

@@ -152,6 +152,7 @@ std::string losses_text(const RunRecord& record) {
   }
   std::string text = replicas_text(record) + checkpoints_text(record) + was_kept_text(record) +
                      rebalances_text(record);
+  for (const RunRecord::Slow& each : record.slow) text += slow_text(each) + "\n";
   if (!record.staleness.empty())
     text += format(
         "weights were updated within each step: a gradient is late by, by stage: {} updates at "
@@ -207,6 +208,13 @@ Traffic RunRecord::counted() const { return sum(routes, &Route::counted); }
 bool RunRecord::equal() const {
   return std::all_of(routes.begin(), routes.end(),
                      [](const Route& route) { return route.equal(); });
+}
+
+std::string slow_text(const RunRecord::Slow& slow) {
+  return format("worker {} took {:.1f} times as long as it did, beside the others, {}", slow.worker,
+                slow.times,
+                slow.to_step ? format("from step {} to {}", slow.from_step, *slow.to_step)
+                             : format("from step {} on", slow.from_step));
 }
 
 void check_traffic(const RunRecord& record) {

@@ -125,6 +125,13 @@ struct RunRecord {
     int64_t committed_bytes = 0;
     double commit_seconds = 0;  // since the first worker stood still for it
   };
+  // A worker that took so many times as long for its steps as at first, beside the others.
+  struct Slow {
+    int worker = 0;
+    int64_t from_step = 0;           // behind which it was seen; from 0
+    std::optional<int64_t> to_step;  // behind which it was over; empty: it lasted
+    double times = 1;
+  };
   // The run went on by another plan, since workers or operators had other speeds than planned.
   struct Rebalance {
     static constexpr double kSlow = 1.25;  // slowness; below, operators took other times
@@ -183,6 +190,7 @@ struct RunRecord {
   int64_t restarts = 0;         // of all workers, since one was lost
   int64_t repeated_tasks = 0;   // behind those; in no other figure
   std::vector<Rebalance> rebalances = {};
+  std::vector<Slow> slow = {};  // of a training without --rebalance, which lists what came of it
   std::vector<Route> routes;
   std::optional<TracedStep> traced = std::nullopt;  // of training
   std::string untraced = {};                        // where there is none: why
@@ -212,6 +220,8 @@ struct RunRecord {
 std::string run_text(const RunRecord& record, bool colour);
 // Of it, the line on the last evaluation; empty where there was none.
 std::string accuracy_text(const RunRecord& record, bool colour);
+// For people, a line without its end.
+std::string slow_text(const RunRecord::Slow& slow);
 // Throws Error{kInternal} that names the first route where predicted and counted differ.
 void check_traffic(const RunRecord& record);
 
@@ -309,6 +319,14 @@ void fields(Fields& f, RunRecord::Kept& kept) {
 }
 
 template <class Fields>
+void fields(Fields& f, RunRecord::Slow& slow) {
+  f("worker", slow.worker);
+  f("from_step", slow.from_step);
+  f("to_step", slow.to_step);
+  f("times", slow.times);
+}
+
+template <class Fields>
 void fields(Fields& f, RunRecord::Checkpoints& checkpoints) {
   f("resumed_steps", checkpoints.resumed_steps);
   f("taken", checkpoints.taken);
@@ -370,6 +388,7 @@ void fields(Fields& f, RunRecord& run) {
   f.newer("restarts", run.restarts);
   f.newer("repeated_tasks", run.repeated_tasks);
   f.newer("rebalances", run.rebalances);
+  f.newer("slow", run.slow);
   f.newer("same_bits", run.same_bits);
   f.newer("staleness", run.staleness);
   f.newer("replicas", run.replicas);

@@ -308,7 +308,9 @@ TEST(ReportPage, TellsWhatDisturbedARunAndWhatWasKeptAgainstThat) {
   const std::string page = report_page(record);
   for (const char* told :
        {"2, 11 tasks repeated", "3 times, 13 KiB in all, in 0.125 s", "2 in 0.500 s",
-        "4 in 0.250 s"})
+        "4 in 0.250 s",
+        "worker 1 took 1.9 times as long as it did, beside the others, from step "
+        "20 to 40"})
     EXPECT_THAT(page, HasSubstr(told));
   record.restarts = 0;
   record.kept.reset();

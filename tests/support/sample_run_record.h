@@ -46,6 +46,8 @@ inline apps::RunRecord sample_run_record() {
                  .commits = 3,
                  .committed_bytes = 13312,
                  .commit_seconds = 0.125};
+  record.slow = {{.worker = 1, .from_step = 20, .to_step = 40, .times = 1.9},
+                 {.worker = 0, .from_step = 50, .to_step = {}, .times = 3}};
   record.rebalances = {{.step = 40,
                         .worker = 1,
                         .slowness = 2.5,
