@@ -62,6 +62,7 @@ class Loop {
     report_.restarts = tasks_.restarts();
     report_.repeated_tasks = tasks_.repeated();
     report_.kept_bytes = tasks_.kept_bytes();
+    report_.commits = tasks_.commits();
     return report_;
   }
 

@@ -52,6 +52,7 @@ struct LoopReport {
   int64_t restarts = 0;                  // of all workers, where one was lost
   int64_t repeated_tasks = 0;            // behind those
   std::vector<int64_t> kept_bytes = {};  // by worker, at the last commit; 0: there was none
+  CommitCounts commits;
   SnapshotCounts snapshots;
 };
 

@@ -137,6 +137,7 @@ bool Snapshots::take(int64_t next_round) {
 }
 
 bool Snapshots::take_in_memory(int64_t next_round) {
+  const auto begin = runtime::Clock::now();
   KeptMemory& memory = *options_.memory;
   memory.begin();
   last_in_memory_ = program_.progress(next_round);
@@ -154,6 +155,8 @@ bool Snapshots::take_in_memory(int64_t next_round) {
     return false;
   }
   if (memory.end_with(path)) let_go_of_left();
+  ++counts_.in_memory;
+  counts_.in_memory_seconds += seconds_since(begin);
   return true;
 }
 

@@ -51,6 +51,9 @@ struct SnapshotCounts {
   int64_t taken = 0;
   int64_t failed = 0;
   double seconds = 0;  // that all of them took
+  // Likewise of those in memory that outlives the scheduler.
+  int64_t in_memory = 0;
+  double in_memory_seconds = 0;
 };
 
 class Snapshots {

@@ -159,9 +159,12 @@ void WorkerTasks::end_commit() {
   for (const PlacedPart& placed : commit.parts) {
     restore_.push_back(request_of(WorkerRequest::kRestore, runtime::encode(placed)));
     kept_bytes_.push_back(placed.part.bytes);
+    commit_counts_.bytes += placed.part.bytes;
   }
   files_ = 1 - files_;
   const auto took = runtime::Clock::now() - *commit.begin;
+  ++commit_counts_.taken;
+  commit_counts_.seconds += std::chrono::duration<double>(took).count();
   next_at_ = runtime::Clock::now() +
              std::max<runtime::Clock::duration>(options_.commit_every, kCommitShare * took);
   begin_due();

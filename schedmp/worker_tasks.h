@@ -33,6 +33,15 @@
 
 namespace kerf::schedmp {
 
+// What a run took to commit, the last time among them.
+struct CommitCounts {
+  int64_t taken = 0;
+  int64_t bytes = 0;  // of files of all workers
+  // From when the first worker had nothing else to do until the last had written its file: others
+  // may have been at work meanwhile.
+  double seconds = 0;
+};
+
 struct RestartOptions {
   bool allowed = false;
   // What workers hold, in memory; else all begin again from a snapshot, or the beginning.
@@ -86,6 +95,7 @@ class WorkerTasks {
   int64_t repeated() const { return repeated_; }  // tasks
   // One file of each worker, as of the last commit; 0: there was none.
   const std::vector<int64_t>& kept_bytes() const { return kept_bytes_; }
+  const CommitCounts& commits() const { return commit_counts_; }
 
  private:
   bool is_due(const Place& place) const;
@@ -129,6 +139,7 @@ class WorkerTasks {
   int64_t restarts_ = 0;
   int64_t repeated_ = 0;
   std::vector<int64_t> kept_bytes_;  // by worker
+  CommitCounts commit_counts_;
   int64_t lost_at_ = -1;             // the first round that was not done at the last loss
   int losses_there_ = 0;             // about there, in a row
   int losses_since_ = 0;             // there and before

@@ -10,6 +10,7 @@
 #include "apps/main/answer.h"
 #include "apps/main/flag_values.h"
 #include "apps/programs.h"
+#include "apps/slow_workers.h"
 #include "schedmp/training/kept_bytes.h"
 #include "schedmp/training/lbfgs_training.h"
 #include "schedmp/versions.h"
@@ -119,14 +120,19 @@ std::optional<RunRecord::Kept> kept_of(const Outcome& outcome) {
   const std::vector<int64_t>& counted = outcome.driven.loop.kept_bytes;
   return RunRecord::Kept{outcome.kept->bytes / schedmp::kKeptFiles,
                          std::accumulate(counted.begin(), counted.end(), int64_t{0}),
-                         outcome.kept->forbidden};
+                         outcome.kept->forbidden,
+                         outcome.driven.loop.commits.taken,
+                         outcome.driven.loop.commits.bytes,
+                         outcome.driven.loop.commits.seconds};
 }
 
 std::optional<RunRecord::Checkpoints> checkpoints_of(const Outcome& outcome) {
   const schedmp::SnapshotCounts& counts = outcome.driven.loop.snapshots;
   const int64_t resumed = outcome.training->resumed_steps();
-  if (counts.taken == 0 && counts.failed == 0 && resumed == 0) return std::nullopt;
-  return RunRecord::Checkpoints{resumed, counts.taken, counts.failed, counts.seconds};
+  if (counts.taken == 0 && counts.failed == 0 && resumed == 0 && counts.in_memory == 0)
+    return std::nullopt;
+  return RunRecord::Checkpoints{resumed,        counts.taken,     counts.failed,
+                                counts.seconds, counts.in_memory, counts.in_memory_seconds};
 }
 
 std::vector<RunRecord::Route> routes_of(const Planned& planned, const Outcome& outcome) {
@@ -196,10 +202,13 @@ Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedu
   observer.evaluation = [&](const schedmp::EvaluationRecord& record) {
     progress->evaluation(record);
   };
-  if (watch.computed)
-    observer.computed = [&](const schedmp::StepRecord& step, std::span<const int64_t> compute_ns) {
-      watch.computed(*outcome.training, step, compute_ns);
-    };
+  std::optional<SlowWorkers> slow;
+  if (watch.names_slow && SlowWorkers::can_tell(options))
+    slow.emplace(planned.plan.workers_bound(), planned.plan.batch, options.trace_steps);
+  observer.computed = [&](const schedmp::StepRecord& step, std::span<const int64_t> compute_ns) {
+    if (watch.computed) watch.computed(*outcome.training, step, compute_ns);
+    if (slow) tell_notes(slow->computed(step, compute_ns, runtime::now_ns()));
+  };
   outcome.training = schedmp::make_training(training_factories(), planned.model, planned.plan,
                                             schedule, options, observer, data);
   schedmp::SnapshotOptions snapshots;
@@ -228,13 +237,18 @@ Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedu
                          {.workers = outcome.training->count_workers(),
                           .programs = program_factories(),
                           .longest_action_seconds = longest_action_seconds(planned.plan),
-                          .are_here = watch.are_here},
+                          .are_here =
+                              [&](const auto& workers, double waited_seconds) {
+                                if (watch.are_here) watch.are_here(workers, waited_seconds);
+                                if (slow) slow->are_here(workers);
+                              }},
                          *progress,
                          {.snapshots = snapshots,
                           .restarts = {.keeps = !outcome.kept || outcome.kept->forbidden.empty()},
                           .leaves = watch.leaves});
   outcome.rows_per_second = progress->rows_per_second();
   outcome.median_step_seconds = progress->median_step_seconds();
+  if (slow) outcome.slow = slow->seen();
   return outcome;
 }
 
@@ -275,6 +289,7 @@ RunRecord record_of(const Planned& planned, const Outcome& outcome) {
                     .dropped = control.dropped,
                     .refused = control.refused};
   record.data_encrypted = outcome.data_encrypted;
+  record.slow = outcome.slow;
   record.restarts = outcome.driven.loop.restarts;
   record.repeated_tasks = outcome.driven.loop.repeated_tasks;
   record.routes = routes_of(planned, outcome);

@@ -36,6 +36,7 @@ struct Outcome {
   bool data_encrypted = false;  // between workers, over tcp
   std::vector<int> staleness;   // by stage, where updates stand within the step; else empty
   std::optional<RestartMemory> kept = std::nullopt;  // of a training that may begin again
+  std::vector<RunRecord::Slow> slow = {};            // where they are named
 };
 
 // What a run of that kind asks, as far as plan and flags say.
@@ -60,6 +61,7 @@ struct Watch {
   // See CrewNeeds.
   std::function<void(const std::vector<runtime::WorkerInfo>& workers, double waited_seconds)>
       are_here = {};
+  bool names_slow = false;  // people are told of workers that become slow (slow_workers.h)
 };
 
 // `data`: of options.dataset. Throws what ended the run. Workers are gone when it returns or

@@ -200,7 +200,7 @@ Outcome TrainCommand::run_watched(const Planned& planned, const schedmp::Schedul
         saved.left = left_;
         return saved;
       },
-      rebalance ? watch_of(*rebalance) : Watch{});
+      rebalance ? watch_of(*rebalance) : Watch{.names_slow = true});
 }
 
 // Where the run would find nothing to go on from.

@@ -142,6 +142,26 @@ std::string loss_section(const RunRecord& record) {
   return section("Loss", body);
 }
 
+// And what is kept against them; nothing where nothing was.
+void add_disturbances(PageTable& figures, const RunRecord& record) {
+  if (record.restarts > 0)
+    figures.add(
+        {"restarts", format("{}, {} repeated", record.restarts,
+                            plural(static_cast<long long>(record.repeated_tasks), "task"))});
+  if (record.kept && record.kept->commits > 0)
+    figures.add({"committed for a restart",
+                 format("{}, {} in all, in {:.3f} s",
+                        plural(static_cast<long long>(record.kept->commits), "time"),
+                        bytes_text(record.kept->committed_bytes), record.kept->commit_seconds)});
+  if (record.checkpoints && record.checkpoints->taken > 0)
+    figures.add({"checkpoints",
+                 format("{} in {:.3f} s", record.checkpoints->taken, record.checkpoints->seconds)});
+  if (record.checkpoints && record.checkpoints->in_memory > 0)
+    figures.add({"checkpoints in memory", format("{} in {:.3f} s", record.checkpoints->in_memory,
+                                                 record.checkpoints->in_memory_seconds)});
+  for (const RunRecord::Slow& each : record.slow) figures.add({"slow", slow_text(each)});
+}
+
 std::string figures_section(const RunRecord& record) {
   PageTable figures({"", ""});
   const auto rate = [](double per_second) {
@@ -163,6 +183,7 @@ std::string figures_section(const RunRecord& record) {
                        human_count(counted.bytes), record.equal() ? "equal" : "DIFFERENT")});
   if (const std::string accuracy = accuracy_text(record, false); !accuracy.empty())
     figures.add({"test", accuracy});
+  add_disturbances(figures, record);
   PageTable workers(
       {"worker", "device", "compute", "wait", "messages", "out", "in", "peak memory", "proved"});
   for (const RunRecord::Worker& each : record.workers)

@@ -102,6 +102,9 @@ std::string checkpoints_text(const RunRecord& record) {
     text += format("went on behind {}: times and messages are of what followed\n",
                    plural(of.resumed_steps, "step"));
   if (of.taken > 0) text += format("{} in {:.3f} s\n", plural(of.taken, "checkpoint"), of.seconds);
+  if (of.in_memory > 0)
+    text += format("{} in memory, for --keep-workers, in {:.3f} s\n",
+                   plural(of.in_memory, "checkpoint"), of.in_memory_seconds);
   if (of.failed > 0) text += format("{} could not be written\n", plural(of.failed, "checkpoint"));
   return text;
 }
@@ -111,8 +114,13 @@ std::string was_kept_text(const RunRecord& record) {
   const RunRecord::Kept& of = *record.kept;
   if (!of.forbidden.empty())
     return format("nothing was kept in memory for a restart: {}\n", of.forbidden);
-  return format("kept for a restart, beside the peaks: twice {} of the scheduler's host\n",
-                bytes_text(of.predicted_bytes));
+  std::string text =
+      format("kept for a restart, beside the peaks: twice {} of the scheduler's host\n",
+             bytes_text(of.predicted_bytes));
+  if (of.commits > 0)
+    text += format("committed  {} there, {} in all, in {:.3f} s\n", plural(of.commits, "time"),
+                   bytes_text(of.committed_bytes), of.commit_seconds);
+  return text;
 }
 
 std::string rebalances_text(const RunRecord& record) {
@@ -144,6 +152,7 @@ std::string losses_text(const RunRecord& record) {
   }
   std::string text = replicas_text(record) + checkpoints_text(record) + was_kept_text(record) +
                      rebalances_text(record);
+  for (const RunRecord::Slow& each : record.slow) text += slow_text(each) + "\n";
   if (!record.staleness.empty())
     text += format(
         "weights were updated within each step: a gradient is late by, by stage: {} updates at "
@@ -199,6 +208,13 @@ Traffic RunRecord::counted() const { return sum(routes, &Route::counted); }
 bool RunRecord::equal() const {
   return std::all_of(routes.begin(), routes.end(),
                      [](const Route& route) { return route.equal(); });
+}
+
+std::string slow_text(const RunRecord::Slow& slow) {
+  return format("worker {} took {:.1f} times as long as it did, beside the others, {}", slow.worker,
+                slow.times,
+                slow.to_step ? format("from step {} to {}", slow.from_step, *slow.to_step)
+                             : format("from step {} on", slow.from_step));
 }
 
 void check_traffic(const RunRecord& record) {

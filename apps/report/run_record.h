@@ -109,16 +109,28 @@ struct RunRecord {
   struct Checkpoints {
     int64_t resumed_steps = 0;  // before the part of the run that seconds and messages are of
     int64_t taken = 0;
-    int64_t failed = 0;  // could not be written
-    double seconds = 0;  // that all of them took
+    int64_t failed = 0;     // could not be written
+    double seconds = 0;     // that all of them took
+    int64_t in_memory = 0;  // by --keep-workers, beside those
+    double in_memory_seconds = 0;
   };
   // Of a training: what is kept of all workers for a restart, in memory of the scheduler's host:
   // one of two files of each, headers left out; and the whole files of the last time, if there was
-  // one.
+  // one. Then how often that was, and what all of it came to; in no other figure.
   struct Kept {
     int64_t predicted_bytes = 0;
     int64_t counted_bytes = 0;
     std::string forbidden;  // why nothing is; else empty
+    int64_t commits = 0;
+    int64_t committed_bytes = 0;
+    double commit_seconds = 0;  // since the first worker stood still for it
+  };
+  // A worker that took so many times as long for its steps as at first, beside the others.
+  struct Slow {
+    int worker = 0;
+    int64_t from_step = 0;           // behind which it was seen; from 0
+    std::optional<int64_t> to_step;  // behind which it was over; empty: it lasted
+    double times = 1;
   };
   // The run went on by another plan, since workers or operators had other speeds than planned.
   struct Rebalance {
@@ -178,6 +190,7 @@ struct RunRecord {
   int64_t restarts = 0;         // of all workers, since one was lost
   int64_t repeated_tasks = 0;   // behind those; in no other figure
   std::vector<Rebalance> rebalances = {};
+  std::vector<Slow> slow = {};  // of a training without --rebalance, which lists what came of it
   std::vector<Route> routes;
   std::optional<TracedStep> traced = std::nullopt;  // of training
   std::string untraced = {};                        // where there is none: why
@@ -207,6 +220,8 @@ struct RunRecord {
 std::string run_text(const RunRecord& record, bool colour);
 // Of it, the line on the last evaluation; empty where there was none.
 std::string accuracy_text(const RunRecord& record, bool colour);
+// For people, a line without its end.
+std::string slow_text(const RunRecord::Slow& slow);
 // Throws Error{kInternal} that names the first route where predicted and counted differ.
 void check_traffic(const RunRecord& record);
 
@@ -298,6 +313,17 @@ void fields(Fields& f, RunRecord::Kept& kept) {
   f("predicted_bytes", kept.predicted_bytes);
   f("counted_bytes", kept.counted_bytes);
   f("forbidden", kept.forbidden);
+  f.newer("commits", kept.commits);
+  f.newer("committed_bytes", kept.committed_bytes);
+  f.newer("commit_seconds", kept.commit_seconds);
+}
+
+template <class Fields>
+void fields(Fields& f, RunRecord::Slow& slow) {
+  f("worker", slow.worker);
+  f("from_step", slow.from_step);
+  f("to_step", slow.to_step);
+  f("times", slow.times);
 }
 
 template <class Fields>
@@ -306,6 +332,8 @@ void fields(Fields& f, RunRecord::Checkpoints& checkpoints) {
   f("taken", checkpoints.taken);
   f("failed", checkpoints.failed);
   f("seconds", checkpoints.seconds);
+  f.newer("in_memory", checkpoints.in_memory);
+  f.newer("in_memory_seconds", checkpoints.in_memory_seconds);
 }
 
 template <class Fields>
@@ -360,6 +388,7 @@ void fields(Fields& f, RunRecord& run) {
   f.newer("restarts", run.restarts);
   f.newer("repeated_tasks", run.repeated_tasks);
   f.newer("rebalances", run.rebalances);
+  f.newer("slow", run.slow);
   f.newer("same_bits", run.same_bits);
   f.newer("staleness", run.staleness);
   f.newer("replicas", run.replicas);

@@ -78,6 +78,9 @@ class KeptForARestart(KerfTest):
         headers = kept["counted_bytes"] - kept["predicted_bytes"]
         self.assertGreater(headers, 0)
         self.assertLess(headers, 2 * 4096)
+        self.assertEqual(kept["committed_bytes"], kept["commits"] * kept["counted_bytes"])  # the same tensors each time
+        self.assertGreater(kept["commits"], 0)
+        self.assertGreater(kept["commit_seconds"], 0)
         self.assertIsNone(self.train(*self.RUN, *BRIEFLY[:2], "--steps", 2, "--no-restart")["kept"])
 
     def test_is_nothing_where_the_cap_has_no_room(self):

@@ -198,11 +198,14 @@ class R3(Disturbed):
 
 
 class R4(Disturbed):
-    def test_a_worker_that_gets_half_of_the_time_is_left_alone(self):
+    EPOCHS = 70  # of which a part is what the rest is compared with, and two windows of two seconds agree
+
+    def test_a_worker_that_gets_half_of_the_time_is_left_alone_and_named(self):
         turns = []
 
         def slow_down(process, workers):
             def take_turns():
+                time.sleep(3 * SLOW)  # at first it is as fast as the others
                 while process.poll() is None:
                     for turn in (signal.SIGSTOP, signal.SIGCONT):
                         try:
@@ -214,8 +217,14 @@ class R4(Disturbed):
 
             threading.Thread(target=take_turns, daemon=True).start()
 
-        self.assertEqual(self.disturbed(slow_down, "--epochs", 12)["restarts"], 0)
+        record = self.disturbed(slow_down, "--epochs", self.EPOCHS)
+        self.assertEqual(record["restarts"], 0)
         self.assertGreater(len(turns), 10)
+        self.assertIn(1, [each["worker"] for each in record["slow"] if each["times"] >= 1.25])
+        report = run("report", self.folder / "disturbed").stdout
+        self.assertRegex(report, r"worker 1 took \d+\.\d times as long as it did, beside the others, from step \d+")
+        undisturbed = json.loads((self.folder / "whole" / "run.json").read_text())
+        self.assertEqual(undisturbed["slow"], [])
 
 
 class R6(DyingTest):

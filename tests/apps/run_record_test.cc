@@ -206,6 +206,7 @@ TEST(RunRecord, SaysNothingOfWhatDidNotHappen) {
   record.control = {};
   record.restarts = record.repeated_tasks = 0;
   record.rebalances.clear();
+  record.slow.clear();
   record.kept.reset();
   record.data_encrypted = false;
   record.workers[0].resent = record.workers[0].dropped = record.workers[0].spans_lost = 0;
@@ -229,9 +230,14 @@ TEST(RunRecord, TellsOfWhatWasLostOnTheWay) {
   EXPECT_THAT(run_text(record, false),
               EndsWith("equal\n"
                        "kept for a restart, beside the peaks: twice 4 KiB of the scheduler's host\n"
+                       "committed  3 times there, 13 KiB in all, in 0.125 s\n"
                        "planned anew behind 40 steps: worker 1 took 2.50 times as long as was "
                        "planned, beside the one of which that was least; a step from 250 ms to "
                        "125 ms, 4 KiB of weights moved, in 1.5 s\n"
+                       "worker 1 took 1.9 times as long as it did, beside the others, from step 20 "
+                       "to 40\n"
+                       "worker 0 took 3.0 times as long as it did, beside the others, from step 50 "
+                       "on\n"
                        "encrypted  what workers sent each other over tcp\n"
                        "restarted  2 times since a worker was lost: all workers began again from "
                        "what they had held\n"

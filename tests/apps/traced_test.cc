@@ -302,6 +302,21 @@ TEST(ReportPage, TellsOfTheLargestRoutesWhereItCannotDraw) {
   EXPECT_THAT(report_page(record), HasSubstr("<td>1</td><td>0</td><td>gradients</td>"));
 }
 
+TEST(ReportPage, TellsWhatDisturbedARunAndWhatWasKeptAgainstThat) {
+  RunRecord record = tests::sample_run_record();
+  record.checkpoints = {.taken = 2, .seconds = 0.5, .in_memory = 4, .in_memory_seconds = 0.25};
+  const std::string page = report_page(record);
+  for (const char* told :
+       {"2, 11 tasks repeated", "3 times, 13 KiB in all, in 0.125 s", "2 in 0.500 s",
+        "4 in 0.250 s",
+        "worker 1 took 1.9 times as long as it did, beside the others, from step "
+        "20 to 40"})
+    EXPECT_THAT(page, HasSubstr(told));
+  record.restarts = 0;
+  record.kept.reset();
+  EXPECT_THAT(report_page(record), Not(HasSubstr("restart")));
+}
+
 TEST(TimelinePicture, OfNoTimeIsNone) {
   TracedStep traced;
   traced.workers.resize(2);

@@ -40,7 +40,14 @@ inline apps::RunRecord sample_run_record() {
   record.data_encrypted = true;
   record.restarts = 2;
   record.repeated_tasks = 11;
-  record.kept = {.predicted_bytes = 4096, .counted_bytes = 4500, .forbidden = {}};
+  record.kept = {.predicted_bytes = 4096,
+                 .counted_bytes = 4500,
+                 .forbidden = {},
+                 .commits = 3,
+                 .committed_bytes = 13312,
+                 .commit_seconds = 0.125};
+  record.slow = {{.worker = 1, .from_step = 20, .to_step = 40, .times = 1.9},
+                 {.worker = 0, .from_step = 50, .to_step = {}, .times = 3}};
   record.rebalances = {{.step = 40,
                         .worker = 1,
                         .slowness = 2.5,
