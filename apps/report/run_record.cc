@@ -111,8 +111,10 @@ std::string was_kept_text(const RunRecord& record) {
   const RunRecord::Kept& of = *record.kept;
   if (!of.forbidden.empty())
     return format("nothing was kept in memory for a restart: {}\n", of.forbidden);
-  return format("kept for a restart, beside the peaks: twice {} of the scheduler's host\n",
-                bytes_text(of.predicted_bytes));
+  return format(
+      "memory of the scheduler's host for copies that a restart needs, on top of the peaks: two of "
+      "{}\n",
+      bytes_text(of.predicted_bytes));
 }
 
 std::string rebalances_text(const RunRecord& record) {
