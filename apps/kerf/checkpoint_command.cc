@@ -11,6 +11,7 @@
 #include "apps/main/flag_values.h"
 #include "apps/programs.h"
 #include "apps/report/table.h"
+#include "apps/report/terminal.h"
 #include "runtime/error.h"
 #include "runtime/json.h"
 #include "schedmp/checkpoint_folder.h"
@@ -32,6 +33,8 @@ struct Listed {
   bool finished = false;
   std::optional<schedmp::Checkpoint> manifest;
   std::vector<std::string> faults;
+
+  bool is_whole() const { return finished && faults.empty(); }
 };
 
 struct CheckpointCommand {
@@ -128,7 +131,8 @@ std::string text_of(const std::vector<Listed>& all, bool colour) {
                manifest ? manifest->program : (each.finished ? "?" : "unfinished"),
                manifest ? format("{}", manifest->workers) : "?",
                manifest ? bytes_text(manifest->bytes()) : "?"});
-    for (const std::string& fault : each.faults) faults += format("not whole: {}\n", fault);
+    for (const std::string& fault : each.faults)
+      faults += format("not whole: {}\n", in_line(readable(fault)));
   }
   return table.text(colour) + faults;
 }
@@ -142,8 +146,14 @@ int CheckpointCommand::run() const {
   if (!out.empty()) export_newest(all, from);
   answer(
       json, [&] { return json_of(all); }, [&](bool colour) { return text_of(all, colour); });
+  if (!verify) return 0;
+  if (std::ranges::none_of(all, &Listed::is_whole)) {
+    tell_notes({format("no checkpoint in {} is whole: --resume has nothing to go on from",
+                       from.string())});
+    return 1;
+  }
   const auto wrong = [](const Listed& each) { return !each.faults.empty(); };
-  return verify && std::ranges::any_of(all, wrong) ? 1 : 0;
+  return std::ranges::any_of(all, wrong) ? 1 : 0;
 }
 
 }  // namespace
@@ -157,8 +167,9 @@ void add_checkpoint_command(CLI::App& app, Chosen& chosen) {
                    "What kerf train --out named, or a folder of checkpoints, or of a program's "
                    "snapshots")
       ->capture_default_str();
-  command->add_flag("--verify", state->verify,
-                    "Compare every byte with the sums; exit code 1 where one is not whole");
+  command->add_flag(
+      "--verify", state->verify,
+      "Compare every byte with the sums; exit code 1 where one is damaged, or none whole");
   CLI::Option* prune = command->add_flag("--prune", state->prune, "Remove all but the newest");
   command->add_option("--keep", state->keep, "As many stay")
       ->check(whole_number<int64_t>())

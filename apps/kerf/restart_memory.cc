@@ -43,8 +43,9 @@ RestartMemory restart_memory(const std::vector<int64_t>& taken, const std::vecto
 
 std::string kept_text(const RestartMemory& kept) {
   if (kept.forbidden.empty())
-    return format("kept for a restart, beside the peaks: {} of the scheduler's host",
-                  bytes_text(kept.bytes));
+    return format(
+        "memory of the scheduler's host for copies that a restart needs, on top of the peaks: {}",
+        bytes_text(kept.bytes));
   return format(
       "nothing is kept in memory for a restart: {}. Behind a loss a run begins again from the "
       "disk, "

@@ -97,6 +97,12 @@ void check_hosts(const std::string& file) {
   }
 }
 
+// Port 0 is "any that is free" to sockets, as * is to ZeroMQ; only the latter is known further on.
+std::string any_port_as_a_star(std::string address) {
+  if (address.starts_with("tcp://") && address.ends_with(":0")) address.back() = '*';
+  return address;
+}
+
 }  // namespace
 
 std::vector<runtime::DeviceKind> device_kinds(const CrewFlags& flags) {
@@ -124,6 +130,7 @@ void add_crew_flags(CLI::App& command, CrewFlags& flags) {
                   format("Wait here for `{} worker --connect` instead of starting local workers; "
                          "beyond this host workers need --keys",
                          runtime::program_name()))
+      ->transform(any_port_as_a_star)
       ->type_name("tcp://HOST:PORT");
   command
       .add_option("--keys", flags.keys,
@@ -237,8 +244,9 @@ runtime::Crew::Waiting tell_who_is_here(const CrewFlags& flags, const CrewNeeds&
                  "where the host is lost, start another: {}\n",
                  command);
     else
-      fmt::print(stderr, "listening; start {} times{}: {}\n", workers,
-                 spares > 0 ? format(", and for spares {} times more", spares) : "", command);
+      fmt::print(stderr, "listening; start {}{}: {}\n", plural(workers, "time"),
+                 spares > 0 ? format(", and {} more for spares", plural(spares, "time")) : "",
+                 command);
   };
 }
 

@@ -64,6 +64,27 @@ void add_commands(CLI::App& app, const Executable& executable, Chosen& chosen) {
   refuse_empty_values(app);
 }
 
+// CLI11 tells some of them from behind.
+std::string not_expected(const CLI::App& app, const CLI::ExtrasError& error) {
+  const std::string told = first_line(error.what());
+  const size_t colon = told.find(": ");
+  const std::vector<std::string> left = app.remaining(true);
+  if (colon == std::string::npos || left.empty()) return told;
+  return format("{}: {}", told.substr(0, colon), fmt::join(left, " "));
+}
+
+// Of `kerf keys`, which needs one of its own behind it; empty: there is one, or a flag.
+std::string lacks_command(const CLI::App& app, int argc, char** argv) {
+  const auto is_meant = [&](const CLI::App* each) { return each->get_name() == argv[1]; };
+  const auto meant = app.get_subcommands(is_meant);
+  if (meant.empty() || meant.front()->get_require_subcommand_min() == 0) return {};
+  const std::vector<std::string> names = command_names(*meant.front());
+  if (argc > 2 && (argv[2][0] == '-' || std::ranges::count(names, argv[2]) > 0)) return {};
+  return format("{}: {} {}; {} {} --help explains them", argv[1],
+                argc > 2 ? format("there is no \"{}\"; there are", argv[2]) : "name a command:",
+                fmt::join(names, ", "), app.get_name(), argv[1]);
+}
+
 int parse_and_run(int argc, char** argv, const Executable& executable) {
   const std::string name = runtime::program_name();
   CLI::App app(executable.about, name);
@@ -77,10 +98,14 @@ int parse_and_run(int argc, char** argv, const Executable& executable) {
     return complain(
         format("there is no command \"{}\"; {} --help lists those there are", argv[1], name),
         usage_code());
+  if (const std::string lacked = lacks_command(app, argc, argv); !lacked.empty())
+    return complain(lacked, usage_code());
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
     return finish(app.exit(help));
+  } catch (const CLI::ExtrasError& error) {
+    return complain(not_expected(app, error), usage_code());
   } catch (const CLI::ParseError& error) {
     // CLI11 may add lines of advice; an error is one line.
     return complain(first_line(error.what()), usage_code());

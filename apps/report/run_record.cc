@@ -114,9 +114,10 @@ std::string was_kept_text(const RunRecord& record) {
   const RunRecord::Kept& of = *record.kept;
   if (!of.forbidden.empty())
     return format("nothing was kept in memory for a restart: {}\n", of.forbidden);
-  std::string text =
-      format("kept for a restart, beside the peaks: twice {} of the scheduler's host\n",
-             bytes_text(of.predicted_bytes));
+  std::string text = format(
+      "memory of the scheduler's host for copies that a restart needs, on top of the peaks: two of "
+      "{}\n",
+      bytes_text(of.predicted_bytes));
   if (of.commits > 0)
     text += format("committed  {} there, {} in all, in {:.3f} s\n", plural(of.commits, "time"),
                    bytes_text(of.committed_bytes), of.commit_seconds);

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include "runtime/host_address.h"
+
 namespace kerf::runtime {
 namespace {
 
@@ -70,6 +72,10 @@ std::string bind_socket(zmq::socket_t& socket, const std::string& address) {
     socket.bind(address);
     return socket.get(zmq::sockopt::last_endpoint);
   } catch (const zmq::error_t& error) {
+    // ZeroMQ says the same of a name that it does not find.
+    const auto parts = split_tcp(address);
+    if (parts && (error.num() == ENODEV || error.num() == EADDRNOTAVAIL))
+      (void)number_of_host(parts->host);
     throw to_error(error, kerf::format("listening on {}", address));
   }
 }

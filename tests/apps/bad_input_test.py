@@ -507,6 +507,20 @@ class Addresses(KerfTest):
     def test_a_malformed_address(self):
         self.refused("somewhere", "somewhere")
 
+    def test_a_name_of_no_host(self):
+        keys = self.folder / "keys"
+        self.assertEqual(run("keys", "make", keys).returncode, 0)
+        answer = run("train", "lenet5", "--data", "synthetic:64x784x10", "--workers", 2, "--steps", 1, "--listen",
+                     "tcp://nosuch.invalid:5555", "--keys", keys, "--out", self.folder / "out", timeout=60)
+        self.assert_one_error(answer, "no way to host 'nosuch.invalid'")
+
+    def test_a_command_that_needs_another(self):
+        self.assert_one_error(run("keys"), "keys: name a command: make;")
+        self.assert_one_error(run("keys", "break"), 'keys: there is no "break"; there are make;')
+
+    def test_what_was_not_expected_is_told_as_it_was_given(self):
+        self.assert_one_error(run("plan", "lenet5", "--no-such-flag", 3), "not expected: --no-such-flag 3")
+
     def test_a_worker_needs_an_address_of_this_host(self):
         for arguments in ((), ("--connect",), ("--connect", "tcp://192.0.2.1:5"), ("--connect", "nonsense"),
                           ("--bind", "tcp://127.0.0.1:1"), ("--connect", "tcp://127.0.0.1:1", "--index", "x"),

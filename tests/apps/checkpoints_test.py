@@ -389,6 +389,20 @@ class Command(CheckpointTest):
         self.assertEqual([(each["finished"], each["faults"]) for each in self.checkpoints("run")], [(False, []), (True, [])])
         out = self.folder / "out.safetensors"
         self.assertEqual(run("checkpoint", self.folder / "run", "--export", out).returncode, 0)
+        for manifest in self.newest.parent.glob("*/manifest.json"):
+            manifest.unlink()
+        for more in ((), ("--json",)):
+            answer = run("checkpoint", self.folder / "run", "--verify", *more)
+            self.assertEqual(answer.returncode, 1, "there is nothing to go on from")
+            self.assertIn("no checkpoint in", answer.stderr)
+        self.assertEqual(run("checkpoint", self.folder / "run").returncode, 0, "is no more than a list")
+
+    def test_what_a_damaged_manifest_says_is_told_without_its_control_characters(self):
+        (self.newest / "manifest.json").write_bytes(b'{"a\x1b[31m": 1, "a\x1b[31m": 2}')
+        answer = run("checkpoint", self.folder / "run", "--verify")
+        self.assertEqual(answer.returncode, 1)
+        self.assertIn("not whole: ", answer.stdout)
+        self.assertNotIn("\x1b", answer.stdout)
 
     def test_pruning_leaves_as_many_that_are_whole(self):
         (self.newest / "worker-0").write_bytes(b"")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import stat
 import unittest
@@ -101,6 +102,17 @@ class Keys(KerfTest):
         for line in (lines + stderr.splitlines()):
             if "refused" in line:
                 self.assertTrue(line.startswith("kerf: note: refused "), line)
+
+    def test_port_0_is_any_that_is_free(self):
+        run_here = self.start("train", *RUN, "--listen", "tcp://127.0.0.1:0", "--no-restart", "--out", self.folder / "any")
+        said = run_here.stderr.readline()
+        address = re.search(r"--connect (tcp://127\.0\.0\.1:(\d+))", said)
+        self.assertIsNotNone(address, said)
+        self.assertGreater(int(address[2]), 0)
+        for _ in range(2):
+            self.start("worker", "--connect", address[1])
+        _, stderr = run_here.communicate(timeout=60 * SLOW)
+        self.assertEqual(run_here.returncode, 0, stderr)
 
     def test_keys_are_for_their_owner_and_are_kept(self):
         self.assertEqual(sorted(path.name for path in self.keys.iterdir()), sorted(self.made["scheduler"] + self.made["worker"]))

@@ -69,7 +69,7 @@ class KeptForARestart(KerfTest):
         weights = 784 * 200 + 200 + 200 * 10 + 10
         self.assertEqual(sum(plan["kept_bytes"]), 3 * 4 * weights)
         self.assertEqual(plan["kept"], {"bytes": 2 * sum(plan["kept_bytes"]), "forbidden": None})
-        self.assertIn("kept for a restart, beside the peaks: 3.64 MiB", run("plan", *self.RUN).stdout)
+        self.assertIn("for copies that a restart needs, on top of the peaks: 3.64 MiB", run("plan", *self.RUN).stdout)
         for epochs in (40, 400, 4000):  # the first that takes more than the second behind which something is kept
             kept = self.train(*self.RUN, "--data", "synthetic:4096x784x10", "--epochs", epochs, "--no-test")["kept"]
             if kept["counted_bytes"] > 0:

@@ -6,8 +6,7 @@
     R4  who is slow is not taken for dead
     R6  the scheduler dies: started again with --resume, it goes on from the disk, with the workers of before if they connect
         (from memory: kept_memory_test.py)
-    R7  nothing is applied twice, and nothing is lost
-    R8  nor of what replicas share by tables, nor of L-BFGS's vectors
+    R7  nothing is applied twice, and nothing is lost, nor of what replicas share by tables, nor of L-BFGS's vectors
 
 Workers die of tests/support/die_at.cc. With `full` R1 is of every message over every transport; without, of some.
 """

@@ -229,7 +229,8 @@ TEST(RunRecord, TellsOfWhatWasLostOnTheWay) {
   record.workers.push_back(record.workers[0]);
   EXPECT_THAT(run_text(record, false),
               EndsWith("equal\n"
-                       "kept for a restart, beside the peaks: twice 4 KiB of the scheduler's host\n"
+                       "memory of the scheduler's host for copies that a restart needs, on top "
+                       "of the peaks: two of 4 KiB\n"
                        "committed  3 times there, 13 KiB in all, in 0.125 s\n"
                        "planned anew behind 40 steps: worker 1 took 2.50 times as long as was "
                        "planned, beside the one of which that was least; a step from 250 ms to "

@@ -1,5 +1,5 @@
-// A control server with keys: its workers are served as ever, and strangers get nothing through,
-// each kind of them told of at most once a second.
+// R9 of the contract on faults: a control server with keys. Its workers are served as ever, and
+// strangers get nothing through, each kind of them told of at most once a second.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>

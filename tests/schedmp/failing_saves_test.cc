@@ -1,6 +1,7 @@
-// Whatever the system refuses within a save, and wherever a process is killed in it, the snapshot
-// before or the new one is whole: every call of the system that touches their folder fails once, in
-// a run of its own. (This program has those calls in place of the C library.)
+// R11 of the contract on faults: whatever the system refuses within a save, and wherever a process
+// is killed in it, the snapshot before or the new one is whole: every call of the system that
+// touches their folder fails once, in a run of its own. (This program has those calls in place of
+// the C library.)
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -150,7 +150,7 @@ const Case kOthers[] = {{.cut = Cut::kFeature, .workers = 2, .optimizer = kAdam}
                         {.cut = Cut::kBatch, .workers = 3, .optimizer = kAdam},
                         {.cut = Cut::kHybrid, .workers = 3, .optimizer = kAdam}};
 
-// Layer cuts compute the same bits, so they do from the same weights and states.
+// R13. Layer cuts compute the same bits, so they do from the same weights and states.
 TEST_F(TrainingSnapshots, OfAnyDivisionGoesOnByAnyOther) {
   for (const Case& saver : kOthers) {
     take(saver, 5);
@@ -223,6 +223,7 @@ std::vector<fs::path> files_in(const fs::path& folder) {
   return files;
 }
 
+// R12.
 TEST_F(TrainingSnapshots, EveryByteCounts) {
   take({.source = "12-3-5", .workers = 2}, 8);
   const fs::path checkpoint = kept() / "checkpoint-8";
