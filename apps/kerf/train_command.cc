@@ -72,7 +72,7 @@ struct TrainCommand {
                       const schedmp::TrainingOptions& options, const schedmp::OpenSplits& data,
                       const CheckpointFolder& checkpoints);
   void read_earlier();
-  void check_rests(const schedmp::Schedule& schedule) const;
+  void check_goes_on() const;
   Watch watch_of(Rebalance& rebalance);
   void end_rebalanced() const;
   [[noreturn]] void go_on_rebalanced(const GoesOnElsewhere& run) const;
@@ -183,7 +183,7 @@ Outcome TrainCommand::run_watched(const Planned& planned, const schedmp::Schedul
   checkpoints_go = !checkpoints.stays();
   std::optional<Rebalance> rebalance;
   if (rebalance_flags.asked) {
-    check_rests(schedule);
+    check_goes_on();
     read_earlier();
     rebalance.emplace(Rebalance::Run{plan_flags, crew_flags, planned, schedule, options, rebalanced,
                                      rebalance_folder(), began_ns});
@@ -200,13 +200,9 @@ Outcome TrainCommand::run_watched(const Planned& planned, const schedmp::Schedul
 }
 
 // Where the run would find nothing to go on from.
-void TrainCommand::check_rests(const schedmp::Schedule& schedule) const {
+void TrainCommand::check_goes_on() const {
   require(!resume_from.empty(), "--rebalance",
           "it goes on from a checkpoint, and this run writes none; give another --out");
-  require(!schedule.endless() || save_flags.when().steps > 0, "--rebalance",
-          format("it goes on from a checkpoint, and schedule {} never drains for one where "
-                 "--save-every counts seconds; let it count steps: --save-every 500",
-                 schedule.name));
 }
 
 void TrainCommand::read_earlier() {
@@ -332,6 +328,8 @@ int TrainCommand::train() {
                         outcome.training->numbering());
   RunRecord record = record_of(planned, outcome);
   record.drains = found.drains;
+  if (const int64_t period = outcome.training->drain_period(); period > 0)
+    record.drain_period = period;
   record.rebalances = rebalanced.all;
   runtime::write_file_atomic(folder.report(), write_run_record(record));
   const TracedRun traced(planned, schedule, outcome);

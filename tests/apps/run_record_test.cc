@@ -232,6 +232,7 @@ TEST(RunRecord, TellsOfWhatWasLostOnTheWay) {
                        "planned anew behind 40 steps: worker 1 took 2.50 times as long as was "
                        "planned, beside the one of which that was least; a step from 250 ms to "
                        "125 ms, 4 KiB of weights moved, in 1.5 s\n"
+                       "the pipeline drained behind every 25 steps\n"
                        "encrypted  what workers sent each other over tcp\n"
                        "restarted  2 times since a worker was lost: all workers began again from "
                        "what they had held\n"
