@@ -207,6 +207,7 @@ TEST(RunRecord, SaysNothingOfWhatDidNotHappen) {
   record.restarts = record.repeated_tasks = 0;
   record.rebalances.clear();
   record.kept.reset();
+  record.drain_period.reset();
   record.data_encrypted = false;
   record.workers[0].resent = record.workers[0].dropped = record.workers[0].spans_lost = 0;
   EXPECT_THAT(run_text(record, false), EndsWith("equal\n"));
