@@ -1,6 +1,6 @@
 // Which workers of a training take longer than they did, beside the others: for people, once for
-// each change. Nothing comes of it; with --rebalance a run plans anew instead (kerf/rebalance.h), and
-// measures by itself.
+// each change. Nothing comes of it; with --rebalance a run plans anew instead (kerf/rebalance.h),
+// and measures by itself.
 //
 // Windows of the first steps are what the others are compared with (worker_paces.h). Plain value.
 #pragma once

@@ -36,8 +36,8 @@ bool KeptMemory::is_due(int64_t steps) const {
 void KeptMemory::wait() {
   if (found_ || told_ || runtime::Clock::now() < next_at_ + kLong) return;
   fail(
-      "its rounds overlap, and it stops between them only where it saves by --save-every or "
-      "--snapshot-rounds, on disk");
+      "its rounds overlap, and it stops between them only behind as many as --save-every or "
+      "--snapshot-rounds say, or as its schedule does");
 }
 
 void KeptMemory::begin() {

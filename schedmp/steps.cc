@@ -14,6 +14,8 @@ using partitioner::Part;
 
 namespace {
 
+constexpr int64_t kDrainShare = 100;  // of the time, one part goes into draining
+
 // Of what runs for a micro-batch; null for kinds that no part has a list for.
 InstructionList Part::*list_of(ActionKind kind) {
   switch (kind) {
@@ -148,6 +150,12 @@ int ahead_of(const Schedule& schedule) {
     for (const std::vector<Action>& row : *section)
       for (const Action& action : row) most = std::max(most, action.micro_batch);
   return most + 1 - schedule.micro_batches;
+}
+
+int64_t drain_period_of(const Schedule& schedule) {
+  if (!schedule.endless()) return 0;
+  const int64_t ahead = kDrainShare * ahead_of(schedule);
+  return std::max(kLeastDrainPeriod, (ahead + schedule.micro_batches - 1) / schedule.micro_batches);
 }
 
 Schedule in_full_flight(const Schedule& schedule) {

@@ -2,7 +2,8 @@
 //
 // Where a schedule ends, so does each step: nothing is under way behind it. The step of an endless
 // schedule is its period (step_of), and the pipeline goes on from one to the next: the prologue
-// fills it once, and it drains where something else comes next, an evaluation or a snapshot.
+// fills it once, and it drains where something else comes next, an evaluation or a snapshot, and
+// behind so many steps (drain_period_of).
 //
 //   step     fills                goes on              drains
 //   worker 0 0F0 | 0F1 0B0 0F2 0B1 | 0F1 0B0 0F2 0B1 | 0F1 0B0 0B1     0F2: of the next step, 0F0
@@ -53,6 +54,12 @@ std::optional<std::string> why_it_drains(const Schedule& schedule, int loss = -1
 Schedule as_it_runs(const Schedule& schedule, int loss = -1);
 // Micro-batches of the next step that a step begins; 0 of a schedule that ends.
 int ahead_of(const Schedule& schedule);
+// Behind how many steps a run drains where nothing else makes it, so that what workers hold can be
+// kept; 0: the schedule ends, and each step drains. To drain and fill again takes no longer than as
+// many micro-batches as are ahead, where messages take nothing: a hundredth of the time at most;
+// and never less than kLeastDrainPeriod. It follows from the rows alone.
+int64_t drain_period_of(const Schedule& schedule);
+inline constexpr int64_t kLeastDrainPeriod = 20;
 // As many steps as have everything in flight that ever is at once, as a schedule that ends.
 Schedule in_full_flight(const Schedule& schedule);
 

@@ -77,7 +77,7 @@ struct TrainCommand {
                       const schedmp::TrainingOptions& options, const schedmp::OpenSplits& data,
                       const CheckpointFolder& checkpoints);
   void read_earlier();
-  void check_rests(const schedmp::Schedule& schedule) const;
+  void check_goes_on() const;
   Watch watch_of(Rebalance& rebalance);
   [[noreturn]] void go_on_rebalanced(const GoesOnElsewhere& run) const;
   [[noreturn]] void begin_again(const NextFlags& next,
@@ -186,7 +186,7 @@ Outcome TrainCommand::run_watched(const Planned& planned, const schedmp::Schedul
   checkpoints_go_ = !checkpoints.stays();
   std::optional<Rebalance> rebalance;
   if (rebalance_flags.asked) {
-    check_rests(schedule);
+    check_goes_on();
     read_earlier();
     rebalance.emplace(Rebalance::Run{plan_flags, crew_flags, planned, schedule, options,
                                      rebalanced_, rebalance_folder(), began_ns_});
@@ -204,13 +204,9 @@ Outcome TrainCommand::run_watched(const Planned& planned, const schedmp::Schedul
 }
 
 // Where the run would find nothing to go on from.
-void TrainCommand::check_rests(const schedmp::Schedule& schedule) const {
+void TrainCommand::check_goes_on() const {
   require(!resume_from_.empty(), "--rebalance",
           "it goes on from a checkpoint, and this run writes none; give another --out");
-  require(!schedule.endless() || save_flags.when().steps > 0, "--rebalance",
-          format("it goes on from a checkpoint, and schedule {} never drains for one where "
-                 "--save-every counts seconds; let it count steps: --save-every 500",
-                 schedule.name));
 }
 
 void TrainCommand::read_earlier() {
@@ -340,6 +336,8 @@ int TrainCommand::train() {
                         outcome.training->numbering());
   RunRecord record = record_of(planned, outcome);
   record.drains = found.drains;
+  if (const int64_t period = outcome.training->drain_period(); period > 0)
+    record.drain_period = period;
   record.rebalances = rebalanced_.all;
   runtime::write_file_atomic(folder.report(), write_run_record(record));
   const TracedRun traced(planned, schedule, outcome);

@@ -165,6 +165,9 @@ std::string losses_text(const RunRecord& record) {
         "other schedules\n";
   if (record.drains)
     text += format("the pipeline drained at the end of each step: {}\n", *record.drains);
+  if (record.drain_period)
+    text += format("the pipeline drained behind every {}\n",
+                   *record.drain_period == 1 ? "step" : plural(*record.drain_period, "step"));
   text += encrypted_text(record.data_encrypted);
   const auto line = [&](int64_t count, const char* what, const char* noun, const char* why) {
     if (count > 0) text += format("{:<9}  {} {}\n", what, plural(count, noun), why);

@@ -176,6 +176,8 @@ struct RunRecord {
   std::optional<Kept> kept = std::nullopt;  // unless --no-restart
   // Of a schedule that goes on for ever: why its pipeline drains at each step's end nevertheless.
   std::optional<std::string> drains = std::nullopt;
+  // Of one whose does not: behind how many steps it drains at the latest.
+  std::optional<int64_t> drain_period = std::nullopt;
   double seconds = 0;
   // Of training, start-up and tests left out; a figure between steps takes two of them.
   std::optional<double> rows_per_second;
@@ -396,6 +398,7 @@ void fields(Fields& f, RunRecord& run) {
   f.newer("checkpoints", run.checkpoints);
   f.newer("kept", run.kept);
   f.newer("drains", run.drains);
+  f.newer("drain_period", run.drain_period);
   f.newer("traced", run.traced);
   f.newer("untraced", run.untraced);
 }

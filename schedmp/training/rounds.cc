@@ -13,13 +13,15 @@ constexpr int64_t kMostTasks = int64_t{1} << 60;
 
 }  // namespace
 
-Rounds::Rounds(const TrainingOptions& options, int64_t train_rows, int64_t test_rows)
+Rounds::Rounds(const TrainingOptions& options, int64_t train_rows, int64_t test_rows,
+               int64_t drain_period)
     : options_(&options),
       train_rows_(train_rows),
       test_rows_(test_rows),
       batch_(options.batch * options.replicas.count),
       steps_per_epoch_((train_rows + batch_ - 1) / batch_),
-      total_(options.steps >= 0 ? options.steps : steps_per_epoch_ * options.epochs) {}
+      total_(options.steps >= 0 ? options.steps : steps_per_epoch_ * options.epochs),
+      drain_period_(drain_period) {}
 
 std::optional<TrainingTask> Rounds::next() {
   std::optional<TrainingTask> task = next_round();
@@ -27,9 +29,8 @@ std::optional<TrainingTask> Rounds::next() {
   task->sequence = sequence_++;
   task->next = rows_behind();
   const bool trains = task->kind == TaskKind::kTrain;
-  const int64_t drains = options_->drain_every;
   const bool goes_on = trains && task->next.kind == TaskKind::kTrain && task->next.rows > 0 &&
-                       (drains == 0 || step_ % drains != 0);
+                       (drain_period_ == 0 || step_ % drain_period_ != 0);
   task->ramps = {!std::exchange(under_way_, goes_on), !goes_on};
   return task;
 }

@@ -12,11 +12,14 @@ namespace kerf::schedmp {
 
 class Rounds {
  public:
-  // `options` outlives this.
-  Rounds(const TrainingOptions& options, int64_t train_rows, int64_t test_rows);
+  // `options` outlives this. A pipeline that goes on drains behind every so many steps; 0: only
+  // where there is no next step.
+  Rounds(const TrainingOptions& options, int64_t train_rows, int64_t test_rows,
+         int64_t drain_period = 0);
 
   int64_t total_steps() const { return total_; }
   int64_t begun_steps() const { return step_; }
+  int64_t drain_period() const { return drain_period_; }
 
   // What comes next hangs on the evaluation that was scheduled last: until judge() was told of it,
   // next() must not be asked.
@@ -63,6 +66,7 @@ class Rounds {
   int64_t batch_;  // rows of a step, of all replicas
   int64_t steps_per_epoch_;
   int64_t total_ = 0;
+  int64_t drain_period_;
   int64_t sequence_ = 0;
   int64_t step_ = 0;
   int64_t first_step_ = 0;  // that it does, where it goes on from a snapshot

@@ -158,6 +158,7 @@ int Training::label_axes() const { return state_->label_axes(); }
 int64_t Training::resumed_steps() const { return state_->resumed_steps; }
 int64_t Training::total_steps() const { return state_->rounds.total_steps(); }
 const Verdict& Training::verdict() const { return state_->proof.verdict(); }
+int64_t Training::drain_period() const { return state_->rounds.drain_period(); }
 
 const std::vector<std::vector<runtime::Span>>& Training::spans() const { return state_->spans; }
 

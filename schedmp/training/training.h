@@ -61,8 +61,8 @@ struct TrainingOptions {
   std::filesystem::path results = {};
   // Several plans at once, each with `batch` rows of a step: a step is that of all.
   ReplicaOptions replicas = {};
-  // Steps, behind which a pipeline that goes on drains, so that a snapshot can be taken; 0: only
-  // where there is no next step. Nothing to schedules that drain anyway.
+  // Steps, behind which a pipeline that goes on drains, so that a snapshot can be taken; 0: as many
+  // as cost a hundredth (steps.h). Nothing to schedules that drain anyway.
   int64_t drain_every = 0;
   // By L-BFGS instead of the optimizer (lbfgs_training.h). Replicas are synchronous then.
   std::optional<LbfgsOptions> lbfgs = {};
@@ -219,6 +219,8 @@ class Training : public SchedulerHalf<TrainingMessages> {
   // that decides what is learnt, but for the plan, which may be another.
   RunTold told() const;
   const Verdict& verdict() const;
+  // Behind how many steps its pipeline drains at the latest; 0: behind each.
+  int64_t drain_period() const;
   // Each worker's spans, on its own clock: of the steps that were traced so far.
   const std::vector<std::vector<runtime::Span>>& spans() const;
   std::vector<std::vector<runtime::Span>> take_spans();

@@ -60,7 +60,8 @@ RunTold Training::told() const {
                         ? kerf::format("{}", half.rounds.total_steps())
                         : "any";
   if (!half.numbering.names.empty()) told[kToldNumbering] = write_numbering(half.numbering);
-  // One that never drains has other bits, and others by where it was made to drain.
+  // One that never drains has other bits, and others by where it was asked to drain. Where it was
+  // not, that follows from its rows: under another plan it may drain elsewhere, and go on.
   told["--schedule"] =
       half.schedule.endless()
           ? kerf::format("one that never drains, with --save-every {}", options.drain_every)

@@ -153,7 +153,7 @@ class Refused(KerfTest):
         shares = self.folder / "shares.json"
         shares.write_text('{"kerf_shares": 1, "shares": {"conv1": {"0": "all"}, "conv2": {"0": "all"}, "fc1": {"0": "all"}, "fc2": {"1": "all"}, "fc3": {"1": "all"}}}')
         for flags in (("--plan", plan), ("--schedule", rows), ("--cut", "free", "--shares", shares), ("--replicas", 2), ("--optimizer", "lbfgs"), ("--save-every", 0),
-                      ("--trace-steps", 2), ("--listen", "tcp://127.0.0.1:*"), ("--schedule", "pipedream"), ("--schedule", "pipedream", "--save-every", "10m")):
+                      ("--trace-steps", 2), ("--listen", "tcp://127.0.0.1:*")):
             with self.subTest(flags=flags):
                 self.refused("--rebalance", *flags, of="--rebalance: ")
 

@@ -309,6 +309,31 @@ class R6AtEachMessage(DyingTest):
         return bool(saved)
 
 
+class R7OfEndless(DyingTest):
+    def test_what_never_drains_goes_on_from_where_it_drained_last(self):
+        """Of three stages the first is two of eight micro-batches ahead: a hundredth of 25 steps."""
+        endless = (*LONGER, "--schedule", "pipedream", "--micro-batches", 8, "--lr", 0.01, "--epochs", 40)
+        self.assertEqual(self.train(*endless[1:], out="whole")["drain_period"], 25)
+        process = self.start(*endless, "--out", self.folder / "disturbed")
+        begun, epochs, last = None, 0, None
+        # So long that one drain at least lies behind what is due after a second.
+        while last is None or epochs < last:
+            line = process.stderr.readline()
+            self.assertTrue(line)
+            if not re.search(r"epoch \d+/", line):
+                continue
+            epochs, begun = epochs + 1, begun or time.monotonic()
+            if last is None and time.monotonic() - begun > 1.2:
+                last = epochs + 4
+        os.kill(workers_of(process.pid)[1], signal.SIGKILL)
+        _, errors = process.communicate(timeout=120 * SLOW)
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertEqual(self.expect_same("disturbed", self.outcome("whole"))["restarts"], 1)
+        began = int(re.search(r"all workers begin again before round (\d+)", errors).group(1))
+        self.assertGreater(began, 0)
+        self.assertEqual(began % 25, 0)
+
+
 class R7(DyingTest):
     def test_what_was_done_again_is_counted_once_and_told(self):
         run(*STEPS, "--out", self.folder / "whole")

@@ -208,6 +208,7 @@ TEST(RunRecord, SaysNothingOfWhatDidNotHappen) {
   record.rebalances.clear();
   record.slow.clear();
   record.kept.reset();
+  record.drain_period.reset();
   record.data_encrypted = false;
   record.workers[0].resent = record.workers[0].dropped = record.workers[0].spans_lost = 0;
   EXPECT_THAT(run_text(record, false), EndsWith("equal\n"));
@@ -239,6 +240,7 @@ TEST(RunRecord, TellsOfWhatWasLostOnTheWay) {
                        "to 40\n"
                        "worker 0 took 3.0 times as long as it did, beside the others, from step 50 "
                        "on\n"
+                       "the pipeline drained behind every 25 steps\n"
                        "encrypted  what workers sent each other over tcp\n"
                        "restarted  2 times since a worker was lost: all workers began again from "
                        "what they had held\n"

@@ -13,6 +13,7 @@
 #include "schedmp/schedules.h"
 #include "schedmp/simulate.h"
 #include "schedmp/simulate_run.h"
+#include "schedmp/staircase.h"
 #include "schedmp/training/lanes.h"
 #include "schedmp/training/rounds.h"
 #include "schedmp/verify.h"
@@ -264,7 +265,50 @@ TEST(StepsThatGoOn, KeepTheVersionsThatAreNamed) {
               ElementsAre(StageVersions{8, 7}, StageVersions{1, 0}));
 }
 
+// ---- where nothing else makes them drain
+
+TEST(DrainPeriod, FollowsFromWhatIsAhead) {
+  const auto period = [](const char* name, int workers, int micro_batches) {
+    return drain_period_of(make_step(name, chain_of_shape(name, workers), micro_batches));
+  };
+  EXPECT_EQ(period("pipedream", 4, 4), 75);
+  EXPECT_EQ(period("ampnet", 4, 7), 43);
+  EXPECT_EQ(period("pipedream-2bw", 3, 4), 50);
+  EXPECT_EQ(period("pipedream", 2, 64), 20) << "never less";
+  EXPECT_EQ(period("pipedream", 1, 8), 20) << "nothing is ahead";
+  EXPECT_EQ(period("1f1b", 4, 4), 0);
+}
+
+TEST(DrainPeriod, CostsAHundredthAtMost) {
+  const ActionCosts even{.others = {1, 1, 1}};
+  const ActionCosts uneven{.stages = {{1, 2, 3}, {5, 1, 1}}, .others = {2, 2, 2}};
+  for (const char* name : {"pipedream", "pipedream-2bw", "ampnet"})
+    for (const int workers : {2, 3, 5})
+      for (const int periods : {2, 4, 7})
+        for (const ActionCosts& costs : {even, uneven}) {
+          const partitioner::StageGraph chain = partitioner::chain_of_stages(workers);
+          const Schedule step =
+              make_step(name, chain_of_shape(name, workers), periods * (workers - 1));
+          const auto steps = static_cast<int>(drain_period_of(step));
+          const double going_on = steps * period_of(step, chain, costs).takes;
+          const double drained = bubble(unrolled(step, steps), chain, costs).makespan;
+          EXPECT_LE(drained, 1.01 * going_on + 1e-9) << name << workers << periods;
+          EXPECT_GT(drained, going_on) << name << workers << periods;
+        }
+}
+
 // ---- rounds
+
+TEST(Rounds, DrainBehindEverySoManySteps) {
+  TrainingOptions options;
+  options.batch = 30;
+  options.epochs = 3;
+  options.evaluate = false;
+  Rounds rounds(options, 70, 0, 4);
+  std::string drained;
+  while (const auto task = rounds.next()) drained += task->ramps.drains ? "|" : "-";
+  EXPECT_EQ(drained, "---|---||") << "of nine steps, over the ends of epochs";
+}
 
 TEST(Rounds, FillBehindAndDrainBeforeAnEvaluation) {
   TrainingOptions options;

@@ -40,6 +40,7 @@ inline apps::RunRecord sample_run_record() {
   record.data_encrypted = true;
   record.restarts = 2;
   record.repeated_tasks = 11;
+  record.drain_period = 25;
   record.kept = {.predicted_bytes = 4096,
                  .counted_bytes = 4500,
                  .forbidden = {},
