@@ -69,6 +69,24 @@ class Listen(KerfTest):
         self.assertEqual(len(shown.splitlines()), 1)
         self.assertEqual(told(listened=True)[0], "")
 
+    def test_a_worker_whose_scheduler_does_not_come_back_ends_when_its_patience_does(self):
+        address = free_address()
+        keepers = [self.start("worker", "--connect", address, "--patience", seconds) for seconds in (2, 4)]
+        scheduler = self.start("train", *RUN[:-3], "--no-test", "--epochs", 100000, "--listen", address, "--out", self.folder / "listened")
+        lines = iter(scheduler.stderr.readline, "")
+        self.assertTrue(any("2 of 2 workers are here" in line for line in lines))
+        began = time.monotonic()
+        scheduler.kill()
+        scheduler.wait()
+        for keeper, patience in zip(keepers, (2, 4), strict=True):
+            _, errors = keeper.communicate(timeout=60 * SLOW)
+            self.assertGreaterEqual(time.monotonic() - began, patience)
+            self.assertLess(time.monotonic() - began, (patience + 5) * SLOW)  # and what it takes to notice
+            self.assertEqual(keeper.returncode, 1, errors)
+            self.assertIn(f"no scheduler answered at {address} within {patience} s", errors)
+            with self.assertRaises(ProcessLookupError):
+                os.killpg(keeper.pid, 0)
+
     @unittest.skipIf(SLOW > 1, "it waits for half of its time; the release build's is looked at")
     def test_who_is_left_goes_on_without_a_lost_worker(self):
         longer = ("mlp", "--sizes", "784-24-16-10", "--data", "synthetic:2048x784x10", "--workers", 3, "--epochs", 12, "--no-test", "--schedule", "gpipe")
