@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "runtime/error.h"
 #include "schedmp/schedules.h"
 #include "tests/schedmp/trained.h"
+#include "tests/support/errors.h"
 
 namespace kerf::schedmp {
 namespace {
@@ -107,6 +110,36 @@ TEST(Training, WritesDividedWeightsAsTheWholeHasThem) {
   ASSERT_EQ(divided.weights.size(), whole.weights.size());
   for (size_t i = 0; i < whole.weights.size(); ++i)
     EXPECT_TRUE(divided.weights[i].bytes == whole.weights[i].bytes) << whole.weights[i].name;
+}
+
+TEST(Training, AStepThatIsDoneAgainComesToTheSameBitsOrToAnError) {
+  const Model model = make_model("12-24-5");
+  const Plan plan = plan_of(model, {"12-24-5", Cut::kLayer, 2});
+  TrainingOptions options;
+  options.model_source = "12-24-5";
+  options.dataset = "rows";
+  options.batch = plan.batch;
+  Training training(factories(), model, plan, make_schedule("1f1b", chain_of(groups_of(plan)), 4),
+                    options);
+  TrainingResult first;
+  first.loss = 0.1;
+  first.squared_norm = 2;
+  const auto error_of = [&](const TrainingResult& again) {
+    return kerf::tests::error_of([&] { training.compare(3, {1, first}, {1, again}); });
+  };
+  TrainingResult later = first;
+  later.end_ns = later.wait_ns = 17;
+  EXPECT_FALSE(error_of(later));
+  std::vector<TrainingResult> others(3, first);
+  others[0].loss = std::nextafter(first.loss, 1);
+  others[1].squared_norm = std::nextafter(first.squared_norm, 1);
+  ++others[2].correct;
+  for (const TrainingResult& other : others) {
+    const auto error = error_of(other);
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), ErrorCode::kInternal);
+    EXPECT_EQ(error->where(), "worker 1");
+  }
 }
 
 TEST(Training, RefusesWhatDoesNotFit) {
