@@ -297,7 +297,7 @@ class R6AtEachMessage(DyingTest):
         environment, file = self.dying(at, at)
         self.assertEqual(run(*STEPS, "--out", out, env=environment).returncode, -signal.SIGKILL)
         workers = {each.pid for each in self.messages(file) if each.worker != SCHEDULER}
-        self.assertTrue(wait_until(lambda: not any(pathlib.Path(f"/proc/{pid}").exists() for pid in workers), 5))
+        self.assertTrue(wait_until(lambda: not any(pathlib.Path(f"/proc/{pid}").exists() for pid in workers), 5 * SLOW))
         saved = list(out.glob("checkpoints/*/manifest.json"))
         answer = run(*STEPS, "--out", out, *(("--resume", out) if saved else ()))
         self.assertEqual(answer.returncode, 0, answer.stderr)
