@@ -249,7 +249,7 @@ TEST_F(GuardedControl, AWorkerOfAnotherRunIsNotHeard) {
   server_.reset();
   server_ = serve(address);
   for (int i = 0; i < 50; ++i) client->send({ControlType::kResults, "of the other run"});
-  const auto end = after(10s);
+  const auto end = after(30s);
   while (server_->counters().dropped == 0 && Clock::now() < end)
     EXPECT_FALSE(server_->receive(after(20ms)));
   EXPECT_FALSE(server_->receive(after(500ms)));

@@ -178,7 +178,7 @@ TEST_F(CrewWatch, NobodyIsOlderForTheTimeThatTheSchedulerStoodStill) {
   add(29s, "step 4: 1F3");
   Member& broken = add_idle(0s);
   broken.heard = now_ - 2900ms;
-  broken.broken_at = now_ - 400ms;
+  broken.broken_at = now_ - 300ms;
   EXPECT_FALSE(loss());
   forgive(members_, 1h);
   EXPECT_FALSE(find_loss(members_, options_, now_ + 1h));
