@@ -20,7 +20,7 @@ case "${1:-}" in
   "") ;;
   --tests)
     packages+=(python3 python3-numpy python3-torch libopenblas0-pthread python3-onnx libonnx-testdata
-      clang-format clang-tidy git util-linux iproute2 openssh-client openssh-server slurmctld slurmd slurm-client munge)
+      clang-format clang-tidy git util-linux iproute2 strace openssh-client openssh-server slurmctld slurmd slurm-client munge)
     preset=${2:-release}
     target=(${3:+--target "$3"})  # or what the preset says
     if [[ $preset == fuzz ]]; then
