@@ -2,7 +2,8 @@
 of it, the checkpoint before or the new one is whole, and the run goes on from it to the same weights. strace counts the calls
 of each thread by itself. Those by which files are written go wrong in all processes, the nth of each thread; openat, write and
 close, of which there are many others, in the scheduler's first thread, whose openat and close have the same numbers in each run.
-(Its writes have not, as threads wake one another by them: a write that goes wrong may be of another file.)"""
+Its writes have not, as threads wake one another by them: one that goes wrong is mostly no file's, so that those of files are
+left to tests/schedmp/failing_saves_test.cc."""
 
 import collections
 import os
