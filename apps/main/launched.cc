@@ -72,7 +72,7 @@ struct TaskWorker {
   std::string address;
   std::string device;
   std::string keys;          // empty: none
-  std::optional<int> index;  // empty: a spare
+  std::optional<int> index;  // empty: whichever is free
 };
 
 std::vector<std::string> command_of(const std::string& program, const TaskWorker& worker) {
@@ -91,7 +91,7 @@ std::vector<std::string> worker_of_first_task(const CrewFlags& flags, int worker
                     {.address = flags.listen,
                      .device = device_list(flags.device.value_or(kDefaultDevice)).back(),
                      .keys = flags.keys,
-                     .index = workers - 1});
+                     .index = flags.spares > 0 ? std::nullopt : std::optional(workers - 1)});
 }
 
 // The scheduler's host has a task whose device is none or the last.
@@ -143,13 +143,13 @@ std::optional<int> serve_if_launched(const CLI::App& app) {
   if (rank->rank == 0) return std::nullopt;
   const std::string device = given(command, "--device");
   const std::vector<std::string> devices = device_list(device.empty() ? kDefaultDevice : device);
-  const int workers = rank->ranks - 1 - spares_of(command);  // of tasks beyond the first
+  // With spares, whoever comes first has a place, and nobody may wish for one.
+  const auto index = spares_of(command) > 0 ? std::nullopt : std::optional(rank->rank - 1);
   std::vector<std::string> worker =
-      command_of("/proc/self/exe",
-                 {.address = address,
-                  .device = devices[turn_of(*rank) % devices.size()],
-                  .keys = given(command, "--keys"),
-                  .index = rank->rank <= workers ? std::optional(rank->rank - 1) : std::nullopt});
+      command_of("/proc/self/exe", {.address = address,
+                                    .device = devices[turn_of(*rank) % devices.size()],
+                                    .keys = given(command, "--keys"),
+                                    .index = index});
   // Who ends a job tells every task, and the first, which may have a checkpoint to write, tells the
   // others in its own time.
   std::ignore = std::signal(SIGTERM, SIG_IGN);
