@@ -214,12 +214,15 @@ void WorkerTasks::expect_another_end(const Error& loss) {
   const bool there = !at || at->round >= missing - kRoundsUntold;
   if (losses_since_++ == 0 || (there && losses_there_ == 0)) first_loss_ = loss;
   if (there) ++losses_there_;
-  if (losses_there_ < kLossesInARound && losses_since_ < kLossesWithoutARound) return;
+  std::string others;
+  if (losses_there_ == kLossesInARound)
+    others = kerf::format("{} losses in the same round", losses_there_ - 1);
+  else if (losses_since_ == kLossesWithoutARound)
+    others = kerf::format("{} losses before anything new was done", losses_since_ - 1);
+  else
+    return;
   throw Error(first_loss_->code(),
-              kerf::format("{}\n  that, and {} losses {} since", first_loss_->message(),
-                           (losses_there_ < kLossesInARound ? losses_since_ : losses_there_) - 1,
-                           losses_there_ < kLossesInARound ? "before anything new was done"
-                                                           : "in the same round"),
+              kerf::format("{}\n  that, and {} since", first_loss_->message(), others),
               first_loss_->where());
 }
 

@@ -145,6 +145,26 @@ TEST(TableServerTest, ASettledReadIsToldWhichGroupHoldsItUp) {
   EXPECT_THAT(numbers, testing::ElementsAre(1, 2));
 }
 
+// Worker 0 and its neighbour settle two clocks, with news for other groups; then the neighbour
+// reads what is settled.
+void settle_twice_and_read(Serving& serving, int64_t width) {
+  for (const int64_t clock : {1, 2}) {
+    const TableHead settles{.word = TableWord::kClock, .clock = clock, .settled = 1};
+    serving.order({.word = TableWord::kAdd, .rows = {{0, 1}}},
+                  std::vector<float>(static_cast<size_t>(width), 1));
+    serving.order(settles);
+    serving.say(1, settles);
+  }
+  std::vector<float> own(static_cast<size_t>(width));
+  serving.order({.word = TableWord::kRead, .id = 2, .rows = {{0, 1}}}, {},
+                {.read = 2, .server = 0, .ranges = {{own.data(), 1}}, .width = width});
+  serving.desk().await(2, 0);  // now all that was ordered before was done
+  TableHead settled = kRead;
+  settled.settled = 2;
+  settled.rows = {{0, 1}};
+  serving.say(1, settled);
+}
+
 // Where all clients have asked, but another group takes no news, that is awaited, and no client.
 TEST(TableServerTest, ASettledReadIsToldWhoDoesNotListen) {
   const TableSpec spec{.name = "values",
@@ -158,21 +178,7 @@ TEST(TableServerTest, ASettledReadIsToldWhoDoesNotListen) {
               std::vector<float>(static_cast<size_t>(spec.width), 1));
   for (std::vector<float> seen{0}; seen[0] == 0; seen = serving.heard(1).second)
     serving.say(1, {.word = TableWord::kRead, .id = 1, .rows = {{0, 1}}});
-  for (const int64_t clock : {1, 2}) {
-    const TableHead settles{.word = TableWord::kClock, .clock = clock, .settled = 1};
-    serving.order({.word = TableWord::kAdd, .rows = {{0, 1}}},
-                  std::vector<float>(static_cast<size_t>(spec.width), 1));
-    serving.order(settles);
-    serving.say(1, settles);
-  }
-  std::vector<float> own(static_cast<size_t>(spec.width));
-  serving.order({.word = TableWord::kRead, .id = 2, .rows = {{0, 1}}}, {},
-                {.read = 2, .server = 0, .ranges = {{own.data(), 1}}, .width = spec.width});
-  serving.desk().await(2, 0);  // now all that was ordered before was done
-  TableHead settled = kRead;
-  settled.settled = 2;
-  settled.rows = {{0, 1}};
-  serving.say(1, settled);
+  settle_twice_and_read(serving, spec.width);
   const TableHead waits = serving.heard(1).first;
   EXPECT_EQ(waits.word, TableWord::kWaits);
   EXPECT_EQ(waits.clock, 2);
@@ -193,20 +199,7 @@ TEST(TableServerTest, ASettledReadIsToldAnewWhenAnotherGroupDoesNotListen) {
     serving.say(twin, {.word = TableWord::kChanges, .settled = 2, .rows = {{0, 1}}}, ones);
   for (std::vector<float> seen{0}; seen[0] < 2; seen = serving.heard(1).second)
     serving.say(1, {.word = TableWord::kRead, .id = 1, .rows = {{0, 1}}});
-  for (const int64_t clock : {1, 2}) {
-    const TableHead settles{.word = TableWord::kClock, .clock = clock, .settled = 1};
-    serving.order({.word = TableWord::kAdd, .rows = {{0, 1}}}, ones);
-    serving.order(settles);
-    serving.say(1, settles);
-  }
-  std::vector<float> own(static_cast<size_t>(spec.width));
-  serving.order({.word = TableWord::kRead, .id = 2, .rows = {{0, 1}}}, {},
-                {.read = 2, .server = 0, .ranges = {{own.data(), 1}}, .width = spec.width});
-  serving.desk().await(2, 0);  // now all that was ordered before was done
-  TableHead settled = kRead;
-  settled.settled = 2;
-  settled.rows = {{0, 1}};
-  serving.say(1, settled);
+  settle_twice_and_read(serving, spec.width);
   const auto hear_news = [&](int twin) {  // once, of all rows that worker 0 serves
     TableHead head;
     do head = serving.heard(twin).first;

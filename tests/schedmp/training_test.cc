@@ -112,15 +112,19 @@ TEST(Training, WritesDividedWeightsAsTheWholeHasThem) {
     EXPECT_TRUE(divided.weights[i].bytes == whole.weights[i].bytes) << whole.weights[i].name;
 }
 
-TEST(Training, AStepThatIsDoneAgainComesToTheSameBitsOrToAnError) {
-  const Model model = make_model("12-24-5");
-  const Plan plan = plan_of(model, {"12-24-5", Cut::kLayer, 2});
+TrainingOptions options_for(const Plan& plan) {
   TrainingOptions options;
   options.model_source = "12-24-5";
   options.dataset = "rows";
   options.batch = plan.batch;
+  return options;
+}
+
+TEST(Training, AStepThatIsDoneAgainComesToTheSameBitsOrToAnError) {
+  const Model model = make_model("12-24-5");
+  const Plan plan = plan_of(model, {"12-24-5", Cut::kLayer, 2});
   Training training(factories(), model, plan, make_schedule("1f1b", chain_of(groups_of(plan)), 4),
-                    options);
+                    options_for(plan));
   TrainingResult first;
   first.loss = 0.1;
   first.squared_norm = 2;
@@ -145,10 +149,7 @@ TEST(Training, AStepThatIsDoneAgainComesToTheSameBitsOrToAnError) {
 TEST(Training, RefusesWhatDoesNotFit) {
   const Model model = make_model("12-24-5");
   const Plan plan = plan_of(model, {"12-24-5", Cut::kLayer, 2});
-  TrainingOptions sound;
-  sound.model_source = "12-24-5";
-  sound.dataset = "rows";
-  sound.batch = plan.batch;
+  const TrainingOptions sound = options_for(plan);
   const auto complaint = [&](const TrainingOptions& options, const Schedule& with) {
     try {
       const Training training(factories(), model, plan, with, options);
