@@ -4,6 +4,8 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -20,7 +22,9 @@ using State = Member::State;
 
 constexpr auto kPoliteStop = 1s;
 constexpr auto kOrderlyStop = 10s;
-constexpr int kLossesWhileAssembled = 3;
+// What ends a worker before it has begun would do so for ever; so many of whichever end it, too.
+constexpr int kLossesOfOneWhileAssembled = 3;
+constexpr int kLossesWhileAssembled = 10;
 constexpr auto kComeByThemselves =
     3s;  // those who are started again, here or elsewhere, and spares
 
@@ -142,11 +146,14 @@ LiveCrew::~LiveCrew() {
 
 void LiveCrew::assemble(const Waiting& waiting) {
   const std::lock_guard listening(listening_);
-  for (int losses = 1;; ++losses) {
+  std::map<std::optional<int>, int> losses;  // by worker
+  for (int all = 1;; ++all) {
     try {
       return wait_for_all(waiting, options_.assemble_timeout);
     } catch (const Error& loss) {
-      if (!lost_ || !options_.begins_again || losses == kLossesWhileAssembled) throw;
+      const bool again =
+          lost_ && ++losses[culprit_] < kLossesOfOneWhileAssembled && all < kLossesWhileAssembled;
+      if (!again || !options_.begins_again) throw;
       options_.begins_again(loss);
     }
     begin_again();

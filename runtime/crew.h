@@ -72,8 +72,8 @@ struct CrewOptions {
   std::shared_ptr<Interrupt> interrupt;              // raise() ends assemble() too; may be null
   std::chrono::milliseconds assemble_timeout{60'000};
   std::optional<std::chrono::milliseconds> restart_timeout;  // of restart(); empty: the same
-  // Told of the loss of a worker while the crew is assembled, behind which all begin again, twice
-  // at most. Empty: that ends it.
+  // Told of the loss of a worker while the crew is assembled, behind which all begin again, unless
+  // it is the third of that worker, or the tenth. Empty: that ends it.
   std::function<void(const Error& loss)> begins_again = {};
   std::chrono::milliseconds silence = kSilence;
   // The caller knows what one task or action may take: max(30 s, 10 times the longest predicted).

@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <system_error>
+#include <unordered_map>
 
 #include "runtime/error.h"
 #include "runtime/file.h"
 #include "runtime/json.h"
 #include "runtime/wire.h"
+#include "schedmp/piece_writer.h"
 
 namespace kerf::schedmp {
 
@@ -23,10 +26,13 @@ constexpr std::string_view kNumbered = "checkpoint-";
 constexpr std::string_view kOfWorker = "worker-";
 constexpr const char* kSum = "sum_of_the_above";
 constexpr int kVersion = 1;
+constexpr int kVersionOfPieces = 2;  // where a worker has several
 constexpr size_t kMostManifest = size_t{16} << 20;
 constexpr int64_t kMostRounds = int64_t{1} << 60;
 
-std::string worker_name(size_t worker) { return kerf::format("{}{}", kOfWorker, worker); }
+std::string worker_name(size_t worker, size_t piece = 0) {
+  return piece_file(kerf::format("{}{}", kOfWorker, worker), piece).string();
+}
 
 // What is behind the prefix, where that is a whole number.
 std::optional<int64_t> number_behind(std::string_view prefix, std::string_view name) {
@@ -38,9 +44,15 @@ std::optional<int64_t> number_behind(std::string_view prefix, std::string_view n
   return number;
 }
 
+bool is_of_a_worker(std::string_view name) {
+  const size_t dot = name.find('.');
+  return number_behind(kOfWorker, name.substr(0, dot)) &&
+         (dot == std::string_view::npos || number_behind(".", name.substr(dot)).value_or(0) > 0);
+}
+
 // That a run writes into a checkpoint, or had begun to when it was killed (runtime::AtomicFile).
 bool is_of_a_checkpoint(std::string_view name) {
-  return name == kManifest || name == kScheduler || number_behind(kOfWorker, name) ||
+  return name == kManifest || name == kScheduler || is_of_a_worker(name) ||
          (name.starts_with(".kerf-") && name.ends_with(".tmp"));
 }
 
@@ -64,24 +76,62 @@ uint32_t sum_in(const Json& json, const std::string& name, const std::string& wh
   return static_cast<uint32_t>(sum);
 }
 
-// Adds its bytes to those of `all`.
-SnapshotPart part_in(const Json& files, const std::string& name, int64_t& all,
-                     const std::string& where) {
-  const Json& part = json_at(files, name, where);
-  const int64_t bytes = json_int(part, "bytes", where);
-  if (bytes < 0 || bytes > INT64_MAX - all)
-    throw Error(ErrorCode::kUsage, name + " is of no size that a file has", where);
-  all += bytes;
-  return {bytes, sum_in(part, "crc32c", where)};
+// The files of a manifest.
+class Files {
+ public:
+  Files(const Json& files, const std::string& where) : where_(where) {
+    // A Json looks at its names in turn.
+    for (const auto& [name, file] : files.items()) files_.emplace(name, &file);
+  }
+
+  size_t taken() const { return taken_; }
+  bool has(const std::string& name) const { return files_.contains(name); }
+  SnapshotPart take(const std::string& name) {
+    const auto found = files_.find(name);
+    if (found == files_.end())
+      throw Error(ErrorCode::kUsage, "its files are not those of its workers", where_);
+    const int64_t bytes = json_int(*found->second, "bytes", where_);
+    if (bytes < 0 || bytes > INT64_MAX - bytes_)
+      throw Error(ErrorCode::kUsage, name + " is of no size that a file has", where_);
+    bytes_ += bytes;
+    ++taken_;
+    return {bytes, sum_in(*found->second, "crc32c", where_)};
+  }
+
+ private:
+  const std::string& where_;
+  std::unordered_map<std::string, const Json*> files_;
+  size_t taken_ = 0;
+  int64_t bytes_ = 0;  // of those
+};
+
+void read_files(const Json& json, const std::string& where, Checkpoint& to) {
+  Files files(json, where);
+  to.scheduler = files.take(kScheduler);
+  for (size_t worker = 0; worker < static_cast<size_t>(to.workers); ++worker) {
+    SnapshotPieces& pieces = to.parts.emplace_back(SnapshotPieces{files.take(worker_name(worker))});
+    while (files.has(worker_name(worker, pieces.size())))
+      pieces.push_back(files.take(worker_name(worker, pieces.size())));
+  }
+  if (files.taken() != json.size())
+    throw Error(ErrorCode::kUsage, "its files are not those of its workers", where);
+}
+
+int version_of(const Checkpoint& checkpoint) {
+  const auto is_one = [](const SnapshotPieces& pieces) { return pieces.size() == 1; };
+  return std::ranges::all_of(checkpoint.parts, is_one) ? kVersion : kVersionOfPieces;
 }
 
 Json json_of(const Checkpoint& checkpoint) {
   Json run = Json::object();
   for (const auto& [name, value] : checkpoint.run) run[name] = value;
   Json files{{kScheduler, json_of(checkpoint.scheduler)}};
+  // Not by files[name], which looks at all that are there.
   for (size_t worker = 0; worker < checkpoint.parts.size(); ++worker)
-    files[worker_name(worker)] = json_of(checkpoint.parts[worker]);
-  Json json{{"kerf_checkpoint", kVersion},
+    for (size_t piece = 0; piece < checkpoint.parts[worker].size(); ++piece)
+      files.get_ref<Json::object_t&>().emplace_back(worker_name(worker, piece),
+                                                    json_of(checkpoint.parts[worker][piece]));
+  Json json{{"kerf_checkpoint", version_of(checkpoint)},
             {"program", checkpoint.program},
             {"number", checkpoint.number},
             {"round", checkpoint.round},
@@ -105,9 +155,16 @@ std::string text_of(const Checkpoint& checkpoint) {
 
 }  // namespace
 
+int64_t Checkpoint::files() const {
+  int64_t all = 1;
+  for (const SnapshotPieces& pieces : parts) all += std::ssize(pieces);
+  return all;
+}
+
 int64_t Checkpoint::bytes() const {
   int64_t all = scheduler.bytes;
-  for (const SnapshotPart& part : parts) all += part.bytes;
+  for (const SnapshotPieces& pieces : parts)
+    for (const SnapshotPart& piece : pieces) all += piece.bytes;
   return all;
 }
 
@@ -121,6 +178,22 @@ fs::path worker_file(const fs::path& checkpoint, size_t worker) {
   return checkpoint / worker_name(worker);
 }
 
+std::vector<PlacedPart> placed_pieces(const fs::path& checkpoint, const Checkpoint& manifest,
+                                      size_t worker) {
+  const fs::path first = worker_file(checkpoint, worker);
+  std::vector<PlacedPart> placed;
+  for (const SnapshotPart& piece : manifest.parts.at(worker))
+    placed.push_back({piece_file(first, placed.size()).string(), piece});
+  return placed;
+}
+
+std::vector<PlacedPart> placed_pieces(const fs::path& checkpoint, const Checkpoint& manifest) {
+  std::vector<PlacedPart> all;
+  for (size_t worker = 0; worker < manifest.parts.size(); ++worker)
+    std::ranges::move(placed_pieces(checkpoint, manifest, worker), std::back_inserter(all));
+  return all;
+}
+
 void write_manifest(const fs::path& checkpoint, const Checkpoint& manifest) {
   runtime::write_file_atomic(checkpoint / kManifest, text_of(manifest));
 }
@@ -130,7 +203,8 @@ Checkpoint read_manifest(const fs::path& checkpoint) {
   const std::string where = (checkpoint / kManifest).string();
   const std::string text = runtime::read_file(where, kMostManifest);
   const Json json = parse_json(text, where);
-  if (json_int(json, "kerf_checkpoint", where) != kVersion)
+  const int64_t version = json_int(json, "kerf_checkpoint", where);
+  if (version != kVersion && version != kVersionOfPieces)
     refuse_manifest("it is of another version of Kerf", where);
   Checkpoint read{.program = json_string(json, "program", where),
                   .number = json_int(json, "number", where),
@@ -141,13 +215,9 @@ Checkpoint read_manifest(const fs::path& checkpoint) {
   if (!run.is_object()) refuse_manifest("it does not say of which run it is", where);
   for (const auto& [name, value] : run.items()) read.run[name] = json_string(run, name, where);
   const Json& files = json_at(json, "files", where);
-  if (!files.is_object() || read.workers < 1 ||
-      files.size() != static_cast<size_t>(read.workers) + 1)
+  if (!files.is_object() || read.workers < 1)
     refuse_manifest("its files are not those of its workers", where);
-  int64_t bytes = 0;
-  read.scheduler = part_in(files, kScheduler, bytes, where);
-  for (size_t worker = 0; worker + 1 < files.size(); ++worker)
-    read.parts.push_back(part_in(files, worker_name(worker), bytes, where));
+  read_files(files, where, read);
   if (read.number < 1 || read.round < 1) refuse_manifest("its number is not above 0", where);
   if (read.round > kMostRounds) refuse_manifest("no run has so many rounds", where);
   if (checkpoint_path("", read.number) != checkpoint.filename())
@@ -189,10 +259,8 @@ std::vector<std::string> faults_of(const fs::path& checkpoint, const Alive& aliv
   if (!manifest) return faults;
   runtime::LocalStore own_files;
   note([&] { check_part(own_files, {scheduler_file(checkpoint), manifest->scheduler}, alive); });
-  for (size_t worker = 0; worker < manifest->parts.size(); ++worker)
-    note([&] {
-      check_part(own_files, {worker_file(checkpoint, worker), manifest->parts[worker]}, alive);
-    });
+  for (const PlacedPart& placed : placed_pieces(checkpoint, *manifest))
+    note([&] { check_part(own_files, placed, alive); });
   return faults;
 }
 

@@ -3,6 +3,7 @@
 //   FOLDER/checkpoint-1200/manifest.json   of which run it is, its files and their sums
 //                          scheduler       what the scheduler's half holds
 //                          worker-0        a worker's; of training a safetensors file
+//                          worker-0.1      of whoever has more than one piece, the next
 //                          worker-1 ...
 //   FOLDER/checkpoint-1100/...
 //
@@ -35,14 +36,21 @@ struct Checkpoint {
   std::optional<uint32_t> job = {};  // a sum of what they were told; empty: any can go on
   RunTold run = {};
   SnapshotPart scheduler = {};
-  std::vector<SnapshotPart> parts = {};  // by worker
+  std::vector<SnapshotPieces> parts = {};  // by worker
 
-  int64_t bytes() const;
+  int64_t files() const;  // with the scheduler's
+  int64_t bytes() const;  // of those
 };
 
 std::filesystem::path checkpoint_path(const std::filesystem::path& folder, int64_t number);
 std::filesystem::path scheduler_file(const std::filesystem::path& checkpoint);
+// The first piece of a worker's,
 std::filesystem::path worker_file(const std::filesystem::path& checkpoint, size_t worker);
+// all of them, in order, and those of all workers.
+std::vector<PlacedPart> placed_pieces(const std::filesystem::path& checkpoint,
+                                      const Checkpoint& manifest, size_t worker);
+std::vector<PlacedPart> placed_pieces(const std::filesystem::path& checkpoint,
+                                      const Checkpoint& manifest);
 
 // Throws Error{kUnavailable} where it cannot be written.
 void write_manifest(const std::filesystem::path& checkpoint, const Checkpoint& manifest);

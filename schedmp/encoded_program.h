@@ -11,6 +11,7 @@
 #include "runtime/error.h"
 #include "runtime/time.h"
 #include "runtime/wire.h"
+#include "schedmp/piece_writer.h"
 #include "schedmp/program.h"
 #include "schedmp/program_trace.h"
 #include "schedmp/tables/tables.h"
@@ -166,12 +167,12 @@ class DecodingHandler final : public runtime::Handler {
         return traced(runtime::decode<TracedTask<Task>>(what));
       case WorkerRequest::kSnapshot:
         workplace_->activity.doing("writing its snapshot");
-        return runtime::encode(save(std::string(what), Reach::kTogether));
+        return runtime::encode(save(runtime::decode<SnapshotOrder>(what), Reach::kTogether));
       case WorkerRequest::kCommit:
         workplace_->activity.doing("keeping its state");
-        return runtime::encode(save(std::string(what), Reach::kAlone).part);
+        return runtime::encode(save({std::string(what), kUndivided}, Reach::kAlone).pieces.front());
       case WorkerRequest::kRestore:
-        load({runtime::decode<PlacedPart>(what)});
+        restore_own(runtime::decode<std::vector<PlacedPart>>(what));
         return {};
       case WorkerRequest::kLoad:
         load(runtime::decode<std::vector<PlacedPart>>(what));
@@ -190,23 +191,31 @@ class DecodingHandler final : public runtime::Handler {
  private:
   using Task = typename Messages::Task;
 
-  SavedPart save(const std::string& file, Reach reach) {
+  SavedPieces save(const SnapshotOrder& order, Reach reach) {
+    if (order.most_bytes < 1)
+      throw Error(ErrorCode::kProtocol, kerf::format("pieces of {} bytes", order.most_bytes));
     tables_->rest();
-    if (DividedState* const state = half_->divided_state()) {
-      PartWriter writer(workplace_->store, file, alive());
+    PieceWriter writer(workplace_->store, order.file, order.most_bytes, alive());
+    if (DividedState* const state = half_->divided_state())
       state->save(writer, reach);
-      return writer.finish();
-    }
-    return write_part(PartWriter(workplace_->store, file, alive()),
-                      tables_->with_state(half_->snapshot()));
+    else
+      write_pieces(tables_->with_state(half_->snapshot()), writer);
+    return writer.finish();
+  }
+
+  void restore_own(const std::vector<PlacedPart>& parts) {
+    if (half_->divided_state() != nullptr) return load(parts);
+    workplace_->activity.doing("reading its snapshot");
+    if (parts.empty()) throw Error(ErrorCode::kProtocol, "no file to go on from");
+    restore_from(workplace_->store, parts, *this, alive());
   }
 
   void load(const std::vector<PlacedPart>& parts) {
+    DividedState* const state = half_->divided_state();
+    if (state == nullptr)
+      throw Error(ErrorCode::kProtocol, "files of all workers for one that goes on from its own");
     workplace_->activity.doing("reading its snapshot");
-    if (DividedState* const state = half_->divided_state()) return state->load(parts, alive());
-    if (parts.size() != 1)
-      throw Error(ErrorCode::kProtocol, kerf::format("{} files for one half", parts.size()));
-    restore_from(workplace_->store, parts.front(), *this, alive());
+    state->load(parts, alive());
   }
 
   Alive alive() const {

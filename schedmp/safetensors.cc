@@ -244,7 +244,7 @@ std::string SafetensorsReader::read_elements(const std::string& name, const ops:
   return given(take(begin, begin + static_cast<size_t>(count) * size), stored, spec.dtype);
 }
 
-SafetensorsStream::SafetensorsStream(Sink sink, const std::vector<NamedSpec>& tensors,
+SafetensorsStream::SafetensorsStream(ByteSink sink, const std::vector<NamedSpec>& tensors,
                                      const std::map<std::string, std::string>& metadata)
     : sink_(std::move(sink)) {
   Json header = Json::object();

@@ -108,13 +108,14 @@ class SafetensorsReader {
   std::map<std::string, std::string> metadata_;
 };
 
+using ByteSink = std::function<void(std::string_view)>;
+
 // The bytes of a file, handed on as they come.
 class SafetensorsStream {
  public:
-  using Sink = std::function<void(std::string_view)>;
   // `metadata` values are strings, as the format demands. Each name is there once, and none is
   // `__metadata__`. The header goes to `sink` at once.
-  SafetensorsStream(Sink sink, const std::vector<NamedSpec>& tensors,
+  SafetensorsStream(ByteSink sink, const std::vector<NamedSpec>& tensors,
                     const std::map<std::string, std::string>& metadata = {});
 
   // The next bytes, tensor by tensor in the order in which they were named; none go from one tensor
@@ -124,7 +125,7 @@ class SafetensorsStream {
   void finish() const;
 
  private:
-  const Sink sink_;
+  const ByteSink sink_;
   std::vector<size_t> sizes_;
   size_t next_ = 0;     // tensor
   size_t written_ = 0;  // of its bytes
@@ -147,7 +148,6 @@ class SafetensorsWriter {
   SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
 
   void write(std::string_view bytes) { stream_.write(bytes); }
-  SafetensorsStream& stream() { return stream_; }
   void commit() {
     stream_.finish();
     file_->commit();

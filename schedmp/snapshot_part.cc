@@ -10,7 +10,7 @@ namespace kerf::schedmp {
 
 namespace {
 
-constexpr size_t kPiece = size_t{16} << 20;
+constexpr size_t kChunk = size_t{16} << 20;
 // A disk has it within a few seconds, in which nothing can be told of progress.
 constexpr int64_t kUnsettled = int64_t{256} << 20;
 
@@ -18,20 +18,20 @@ constexpr int64_t kUnsettled = int64_t{256} << 20;
   throw Error(ErrorCode::kUsage, "it is not what its run wrote", placed.file);
 }
 
-// Calls `take` with piece after piece of the file, which is as long as it was.
+// Calls `take` with chunk after chunk of the file, which is as long as it was.
 template <class Take>
-void read_pieces(runtime::Store& store, const PlacedPart& placed, const Alive& alive,
+void read_chunks(runtime::Store& store, const PlacedPart& placed, const Alive& alive,
                  const Take& take) {
   const auto file = store.open(placed.file);
   if (placed.part.bytes < 0 || file->bytes() != static_cast<uint64_t>(placed.part.bytes))
     refuse(placed);
-  std::string piece;
+  std::string chunk;
   uint32_t checksum = 0;
-  for (uint64_t at = 0; at < file->bytes(); at += piece.size()) {
-    piece.resize(static_cast<size_t>(std::min<uint64_t>(kPiece, file->bytes() - at)));
-    file->read(at, std::as_writable_bytes(std::span(piece)), ErrorCode::kUsage);
-    checksum = runtime::extend_crc32c(checksum, piece);
-    take(piece);
+  for (uint64_t at = 0; at < file->bytes(); at += chunk.size()) {
+    chunk.resize(static_cast<size_t>(std::min<uint64_t>(kChunk, file->bytes() - at)));
+    file->read(at, std::as_writable_bytes(std::span(chunk)), ErrorCode::kUsage);
+    checksum = runtime::extend_crc32c(checksum, chunk);
+    take(chunk);
     if (alive) alive();
   }
   if (checksum != placed.part.checksum) refuse(placed);
@@ -60,13 +60,13 @@ void PartWriter::attempt(const Act& act) {
 }
 
 void PartWriter::write(std::string_view bytes) {
-  for (size_t at = 0; at < bytes.size(); at += kPiece) {
-    const std::string_view piece = bytes.substr(at, kPiece);
+  for (size_t at = 0; at < bytes.size(); at += kChunk) {
+    const std::string_view chunk = bytes.substr(at, kChunk);
     attempt([&] {
       if (failed()) return;
-      file_->write(piece);
-      saved_.part.bytes += static_cast<int64_t>(piece.size());
-      saved_.part.checksum = runtime::extend_crc32c(saved_.part.checksum, piece);
+      file_->write(chunk);
+      saved_.part.bytes += static_cast<int64_t>(chunk.size());
+      saved_.part.checksum = runtime::extend_crc32c(saved_.part.checksum, chunk);
       if (saved_.part.bytes - settled_ < kUnsettled) return;
       file_->settle();
       settled_ = saved_.part.bytes;
@@ -85,14 +85,16 @@ SavedPart write_part(PartWriter writer, std::string_view bytes) {
   return writer.finish();
 }
 
-std::string read_part(runtime::Store& store, const PlacedPart& placed, const Alive& alive) {
+std::string read_parts(runtime::Store& store, const std::vector<PlacedPart>& parts,
+                       const Alive& alive) {
   std::string bytes;
-  read_pieces(store, placed, alive, [&](const std::string& piece) { bytes += piece; });
+  for (const PlacedPart& placed : parts)
+    read_chunks(store, placed, alive, [&](const std::string& chunk) { bytes += chunk; });
   return bytes;
 }
 
 void check_part(runtime::Store& store, const PlacedPart& placed, const Alive& alive) {
-  read_pieces(store, placed, alive, [](const std::string&) {});
+  read_chunks(store, placed, alive, [](const std::string&) {});
 }
 
 void throw_no_snapshot() { throw Error(ErrorCode::kUsage, "this program keeps no snapshots"); }

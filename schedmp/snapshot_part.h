@@ -1,4 +1,5 @@
-// One file of a snapshot: what one half of a program holds. Each is used by one thread.
+// One file of a snapshot: what one half of a program holds, or a piece of it (piece_writer.h). Each
+// is used by one thread.
 #pragma once
 
 #include <filesystem>
@@ -41,19 +42,22 @@ class PartWriter {
 };
 
 SavedPart write_part(PartWriter writer, std::string_view bytes);
-// Both throw Error{kUsage} that names the file where it is not what was written.
-std::string read_part(runtime::Store& store, const PlacedPart& placed, const Alive& alive = {});
+// Both throw Error{kUsage} that names the file where one is not what was written.
+std::string read_parts(runtime::Store& store, const std::vector<PlacedPart>& parts,
+                       const Alive& alive = {});
 void check_part(runtime::Store& store, const PlacedPart& placed, const Alive& alive = {});
 
 // Who is to go on from what a worker writes: itself alone, or all workers, together from all files.
 enum class Reach : uint8_t { kAlone, kTogether };
+
+class PieceWriter;
 
 // The state of a worker's half that is too much for a string, and that no number of workers is
 // bound to: what was saved by some is loaded by others, however they divide it.
 class DividedState {
  public:
   virtual ~DividedState() = default;
-  virtual void save(PartWriter& to, Reach reach) = 0;
+  virtual void save(PieceWriter& to, Reach reach) = 0;
   // Throws Error{kUsage} that names the file where one is not what was written, or all of them lack
   // something.
   virtual void load(const std::vector<PlacedPart>& parts, const Alive& alive) = 0;
@@ -64,13 +68,13 @@ class DividedState {
 // Gives a half what it held. Throws Error{kUsage} that names the file where the half cannot read
 // it.
 template <class Half>
-void restore_from(runtime::Store& store, const PlacedPart& placed, Half& half,
+void restore_from(runtime::Store& store, const std::vector<PlacedPart>& parts, Half& half,
                   const Alive& alive = {}) {
-  const std::string bytes = read_part(store, placed, alive);
+  const std::string bytes = read_parts(store, parts, alive);
   try {
     half.restore(bytes);
   } catch (const Error& error) {
-    throw Error(ErrorCode::kUsage, error.what(), placed.file);
+    throw Error(ErrorCode::kUsage, error.what(), parts.at(0).file);
   }
 }
 

@@ -188,15 +188,21 @@ std::string Snapshots::write(const fs::path& path, Checkpoint manifest) {
     fs::create_directories(path, failed);
   std::vector<std::string> requests;
   for (size_t worker = 0; worker < crew_.workers().size(); ++worker)
-    requests.push_back(request_of(WorkerRequest::kSnapshot, worker_file(path, worker).string()));
+    requests.push_back(request_of(
+        WorkerRequest::kSnapshot,
+        runtime::encode(SnapshotOrder{worker_file(path, worker).string(), options_.most_bytes})));
   std::string failure = failed ? kerf::format("{}: {}", path.string(), failed.message()) : "";
-  const auto part_of = [&](const SavedPart& saved) {
-    if (failure.empty()) failure = saved.failure;
-    return saved.part;
+  const auto note = [&](const std::string& one) {
+    if (failure.empty()) failure = one;
   };
-  manifest.scheduler = part_of(write_part(PartWriter(scheduler_file(path)), program_.snapshot()));
-  for (const std::string& answer : ask(requests))
-    manifest.parts.push_back(part_of(runtime::decode<SavedPart>(answer)));
+  const SavedPart own = write_part(PartWriter(scheduler_file(path)), program_.snapshot());
+  note(own.failure);
+  manifest.scheduler = own.part;
+  for (const std::string& answer : ask(requests)) {
+    SavedPieces saved = runtime::decode<SavedPieces>(answer);
+    note(saved.failure);
+    manifest.parts.push_back(std::move(saved.pieces));
+  }
   if (!failure.empty()) return failure;
   try {
     write_manifest(path, manifest);
@@ -211,15 +217,16 @@ std::string Snapshots::write(const fs::path& path, Checkpoint manifest) {
 
 // From now on, where a worker has to.
 void Snapshots::go_on_from(const fs::path& path, const Checkpoint& manifest) {
-  std::vector<PlacedPart> parts;
-  for (size_t worker = 0; worker < manifest.parts.size(); ++worker)
-    parts.push_back({worker_file(path, worker).string(), manifest.parts[worker]});
   restore_requests_.clear();
+  if (program_.goes_on_anywhere()) {
+    const std::string load =
+        request_of(WorkerRequest::kLoad, runtime::encode(placed_pieces(path, manifest)));
+    restore_requests_.assign(crew_.workers().size(), load);
+    return;
+  }
   for (size_t worker = 0; worker < crew_.workers().size(); ++worker)
-    restore_requests_.push_back(
-        program_.goes_on_anywhere()
-            ? request_of(WorkerRequest::kLoad, runtime::encode(parts))
-            : request_of(WorkerRequest::kRestore, runtime::encode(parts.at(worker))));
+    restore_requests_.push_back(request_of(WorkerRequest::kRestore,
+                                           runtime::encode(placed_pieces(path, manifest, worker))));
 }
 
 fs::path Snapshots::newest_whole(const fs::path& folder) const {
@@ -285,7 +292,7 @@ int64_t Snapshots::resume() {
   const Checkpoint manifest = read_manifest(path);
   expect_this_run(manifest, path.string());
   runtime::LocalStore own_files;
-  restore_from(own_files, {scheduler_file(path).string(), manifest.scheduler}, program_);
+  restore_from(own_files, {{scheduler_file(path).string(), manifest.scheduler}}, program_);
   go_on_from(path, manifest);
   const bool in_memory = runtime::lies_in_memory_folder(path);
   if (options_.left)

@@ -36,6 +36,8 @@ struct SnapshotOptions {
   // gone soon; infinity: nor does that one.
   double worth_seconds = 0;
   int64_t keep = 1;  // as many are there, once they were taken
+  // Of a worker's files each has as many, but for its header and a row that is longer.
+  int64_t most_bytes = int64_t{1} << 30;
   // Some are taken in memory as well; null: none are. Ended by who made it.
   std::shared_ptr<KeptMemory> memory = {};
   std::filesystem::path resume = {};  // of the run that this one goes on with; empty: it is new

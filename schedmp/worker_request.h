@@ -2,11 +2,12 @@
 //
 //   kUpdate    a task of the program                             -> its result
 //   kTraced    the round, and a task                             -> the spans, and its result
-//   kSnapshot  a path: write what this worker has to give to a
-//              snapshot that all write together                  -> a SavedPart
+//   kSnapshot  a SnapshotOrder: write what this worker has to give
+//              to a snapshot that all write together             -> SavedPieces
 //   kCommit    a path: write what this worker alone can go on
 //              from                                              -> a SnapshotPart, or kNoRoom
-//   kRestore   a PlacedPart: go on from what lies there           -> nothing
+//   kRestore   PlacedParts: go on from what this worker wrote,
+//              in order                                          -> nothing
 //   kLoad      PlacedParts: go on from a snapshot, were it of
 //              another number of workers (DividedState)          -> nothing
 #pragma once
@@ -78,6 +79,26 @@ struct SavedPart {
   template <class Archive>
   void serialize(Archive& archive) {
     archive(part, failure);
+  }
+};
+// Of a worker: the files that it wrote, in order (piece_writer.h).
+using SnapshotPieces = std::vector<SnapshotPart>;
+struct SavedPieces {
+  SnapshotPieces pieces;
+  std::string failure = {};  // why the last could not be written
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(pieces, failure);
+  }
+};
+struct SnapshotOrder {
+  std::string file;        // the first
+  int64_t most_bytes = 0;  // of each
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(file, most_bytes);
   }
 };
 struct PlacedPart {

@@ -157,7 +157,7 @@ void WorkerTasks::end_commit() {
   restore_.clear();
   kept_bytes_.clear();
   for (const PlacedPart& placed : commit.parts) {
-    restore_.push_back(request_of(WorkerRequest::kRestore, runtime::encode(placed)));
+    restore_.push_back(request_of(WorkerRequest::kRestore, runtime::encode(std::vector{placed})));
     kept_bytes_.push_back(placed.part.bytes);
     commit_counts_.bytes += placed.part.bytes;
   }

@@ -99,11 +99,8 @@ void CheckpointCommand::export_newest(const std::vector<Listed>& all, const fs::
   schedmp::Numbering numbering;
   if (const auto told = manifest.run.find(schedmp::kToldNumbering); told != manifest.run.end())
     numbering = schedmp::read_numbering(told->second, newest->path.string());
-  std::vector<schedmp::PlacedPart> parts;
-  for (size_t worker = 0; worker < manifest.parts.size(); ++worker)
-    parts.push_back({schedmp::worker_file(newest->path, worker).string(), manifest.parts[worker]});
   runtime::LocalStore own_files;
-  schedmp::StoredSlices slices(own_files, parts);
+  schedmp::StoredSlices slices(own_files, schedmp::placed_pieces(newest->path, manifest));
   schedmp::export_weights(training_factories().model(source->second), slices, out, numbering);
 }
 
@@ -114,6 +111,7 @@ Json json_of(const std::vector<Listed>& all) {
     if (each.manifest) {
       one["program"] = each.manifest->program;
       one["workers"] = each.manifest->workers;
+      one["files"] = each.manifest->files();
       one["bytes"] = each.manifest->bytes();
     }
     one["faults"] = each.faults;
@@ -123,13 +121,14 @@ Json json_of(const std::vector<Listed>& all) {
 }
 
 std::string text_of(const std::vector<Listed>& all, bool colour) {
-  Table table({"checkpoint", "of", "workers", "bytes"});
+  Table table({"checkpoint", "of", "workers", "files", "bytes"});
   std::string faults;
   for (const Listed& each : all) {
     const auto& manifest = each.manifest;
     table.add({each.path.string(),
                manifest ? manifest->program : (each.finished ? "?" : "unfinished"),
                manifest ? format("{}", manifest->workers) : "?",
+               manifest ? format("{}", manifest->files()) : "?",
                manifest ? bytes_text(manifest->bytes()) : "?"});
     for (const std::string& fault : each.faults)
       faults += format("not whole: {}\n", in_line(readable(fault)));

@@ -33,9 +33,9 @@ void add_best_weights(const partitioner::Model& model, const partitioner::Plan& 
       if (!first) continue;
       const partitioner::Value& value = model.value(id);
       const auto write = [reader, name = value.name,
-                          spec = local_spec(value, share->box)](SafetensorsStream& stream) {
+                          spec = local_spec(value, share->box)](const ByteSink& sink) {
         for (const ops::Box& slice : slices_of(spec))
-          stream.write(reader->read(name, spec, rows_of_slice(slice, spec.shape)));
+          sink(reader->read(name, spec, rows_of_slice(slice, spec.shape)));
       };
       to.push_back({kBestWeights, value.name, value.spec, share->box, write});
     }

@@ -60,19 +60,6 @@ class Division {
   std::vector<std::vector<ops::Range>> found_;
 };
 
-// Of the indices of a set those of these numbers.
-ops::IndexSet indices_of(const ops::IndexSet& set, int64_t extent, ops::Range numbers) {
-  std::vector<ops::Range> found;
-  int64_t before = 0;
-  for (const ops::Range& range : set.ranges(extent)) {
-    const ops::Range some{range.begin + std::max<int64_t>(numbers.begin - before, 0),
-                          range.begin + std::min(numbers.end - before, range.size())};
-    if (some.begin < some.end) found.push_back(some);
-    before += range.size();
-  }
-  return ops::IndexSet(std::move(found)).normalized(extent);
-}
-
 int64_t elements_of(const ops::Box& box, const ops::Shape& shape) {
   return ops::local_shape(box, shape).elements();
 }
@@ -99,8 +86,8 @@ void add_numbers(const std::string& kind, const ElementsOf& what, std::span<cons
        boxes_of_elements(what.held, spec.shape, {what.first, what.first + std::ssize(numbers)})) {
     const auto some = numbers.first(static_cast<size_t>(elements_of(box, spec.shape)));
     numbers = numbers.subspan(some.size());
-    to.push_back({kind, what.value.name, spec, std::move(box), [some](SafetensorsStream& stream) {
-                    stream.write({reinterpret_cast<const char*>(some.data()), some.size_bytes()});
+    to.push_back({kind, what.value.name, spec, std::move(box), [some](const ByteSink& sink) {
+                    sink({reinterpret_cast<const char*>(some.data()), some.size_bytes()});
                   }});
   }
 }
@@ -125,10 +112,9 @@ void read_numbers(StoredSlices& from, const std::string& kind, const ElementsOf&
 
 void add_count(const std::string& kind, const partitioner::Value& value, int64_t count,
                std::vector<StoredSlice>& to) {
-  to.push_back(
-      {kind, value.name, count_spec(), ops::Box::whole(0), [count](SafetensorsStream& stream) {
-         stream.write({reinterpret_cast<const char*>(&count), sizeof count});
-       }});
+  to.push_back({kind, value.name, count_spec(), ops::Box::whole(0), [count](const ByteSink& sink) {
+                  sink({reinterpret_cast<const char*>(&count), sizeof count});
+                }});
 }
 
 int64_t read_count(StoredSlices& from, const std::string& kind, const partitioner::Value& value) {

@@ -275,11 +275,12 @@ void Parameters::save(size_t part, int number, const std::vector<ops::Layout>& l
         {value.name, {value.spec.dtype, ops::local_shape(share->box, value.spec.shape)}});
   }
   SafetensorsWriter file(std::move(safetensors), specs);
-  for (const auto& [from, box] : shares) save(weights_of(from), *box, file.stream());
+  for (const auto& [from, box] : shares)
+    save(weights_of(from), *box, [&](std::string_view bytes) { file.write(bytes); });
   file.commit();
 }
 
-void Parameters::save(const Contents& from, const ops::Box& share, SafetensorsStream& to) const {
+void Parameters::save(const Contents& from, const ops::Box& share, const ByteSink& to) const {
   const ops::ValueSpec& spec = model_.value(local(from.of).value).spec;
   std::string bytes;
   for (const ops::Box& slice : slices_of(spec)) {
@@ -295,7 +296,7 @@ void Parameters::save(const Contents& from, const ops::Box& share, SafetensorsSt
         },
         runtime::memory<const std::byte>(rows.view.data, rows.view.bytes()));
     bench_.stream().synchronize();
-    to.write(bytes);
+    to(bytes);
   }
 }
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ops/workbench.h"
@@ -18,7 +19,6 @@
 
 namespace kerf::schedmp {
 
-class SafetensorsStream;
 class StoredSlices;
 struct RowRange;
 struct StoredSlice;
@@ -102,7 +102,8 @@ class Parameters {
     ops::TensorView view;
   };
   Contents weights_of(const Tensor& at) const { return {at, view(at.part, at.local)}; }
-  void save(const Contents& from, const ops::Box& share, SafetensorsStream& to) const;
+  void save(const Contents& from, const ops::Box& share,
+            const std::function<void(std::string_view)>& to) const;
   void add_slices(const Tensor& at, const ops::Box& box, std::vector<StoredSlice>& to) const;
   // What a tensor has of a slice (weight_slices.h), and where.
   struct Rows {

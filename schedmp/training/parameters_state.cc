@@ -12,8 +12,8 @@ void Parameters::add_slices(const Tensor& at, const ops::Box& box,
   const partitioner::Value& value = model_.value(local(at).value);
   const auto add = [&](std::string kind, const ops::TensorView& view) {
     to.push_back({std::move(kind), value.name, value.spec, box,
-                  [this, contents = Contents{at, view}, box](SafetensorsStream& stream) {
-                    save(contents, box, stream);
+                  [this, contents = Contents{at, view}, box](const ByteSink& sink) {
+                    save(contents, box, sink);
                   }});
   };
   add(kWeights, view(at.part, at.local));

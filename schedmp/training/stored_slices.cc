@@ -11,18 +11,6 @@ namespace kerf::schedmp {
 
 namespace {
 
-constexpr const char* kSlicesKey = "kerf_slices";
-
-Json json_of(const StoredSlice& slice) {
-  Json box = Json::array();
-  for (const ops::IndexSet& axis : slice.box.axes) box.push_back(ops::to_string(axis));
-  const ops::Shape& shape = slice.whole.shape;
-  return {{"kind", slice.kind},
-          {"tensor", slice.tensor},
-          {"shape", std::vector<int64_t>(shape.begin(), shape.end())},
-          {"box", std::move(box)}};
-}
-
 [[noreturn]] void refuse_slice(const std::string& why, const std::string& where) {
   throw Error(ErrorCode::kUsage, why, where);
 }
@@ -50,24 +38,6 @@ bool take_out(std::vector<ops::Box>& boxes, const ops::Box& has, const ops::Shap
 }  // namespace
 
 std::string state_kind(int state) { return kerf::format("state-{}", state); }
-
-void write_slices(const std::vector<StoredSlice>& slices, PartWriter& to) {
-  std::vector<NamedSpec> specs;
-  std::map<std::string, Json> told;
-  for (size_t i = 0; i < slices.size(); ++i) {
-    const StoredSlice& slice = slices[i];
-    const std::string name = kerf::format("{}/{}/{}", slice.kind, i, slice.tensor);
-    specs.push_back({name, {slice.whole.dtype, ops::local_shape(slice.box, slice.whole.shape)}});
-    told[name] = json_of(slice);
-  }
-  SafetensorsStream stream([&](std::string_view bytes) { to.write(bytes); }, specs,
-                           {{kSlicesKey, json_text(Json(told))}});
-  for (const StoredSlice& slice : slices) {
-    if (to.failed()) return;
-    slice.write(stream);
-  }
-  stream.finish();
-}
 
 StoredSlices::StoredSlices(runtime::Store& store, const std::vector<PlacedPart>& parts, Alive alive)
     : store_(store), alive_(std::move(alive)) {

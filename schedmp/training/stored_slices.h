@@ -17,11 +17,13 @@
 #include <vector>
 
 #include "ops/layout.h"
+#include "schedmp/piece_writer.h"
 #include "schedmp/safetensors.h"
 #include "schedmp/snapshot_part.h"
 
 namespace kerf::schedmp {
 
+inline constexpr const char* kSlicesKey = "kerf_slices";
 inline constexpr const char* kWeights = "weights";
 inline constexpr const char* kBestWeights = "best";
 std::string state_kind(int state);
@@ -31,11 +33,12 @@ struct StoredSlice {
   std::string tensor;
   ops::ValueSpec whole;  // the tensor's
   ops::Box box;
-  std::function<void(SafetensorsStream& to)> write;  // its bytes, dense
+  std::function<void(const ByteSink& to)> write;  // its bytes, dense
 };
 
-// A file of them all.
-void write_slices(const std::vector<StoredSlice>& slices, PartWriter& to);
+// Files of them all, one behind the other: where a piece is full a slice is cut between two rows,
+// and what is left of it goes into the next.
+void write_slices(const std::vector<StoredSlice>& slices, PieceWriter& to);
 
 class StoredSlices {
  public:

@@ -35,4 +35,16 @@ RowRange rows_of(const ops::Box& piece, const ops::Box& share, const ops::Shape&
           indices.size(shape[axis])};
 }
 
+ops::IndexSet indices_of(const ops::IndexSet& set, int64_t extent, ops::Range numbers) {
+  std::vector<ops::Range> found;
+  int64_t before = 0;
+  for (const ops::Range& range : set.ranges(extent)) {
+    const ops::Range some{range.begin + std::max<int64_t>(numbers.begin - before, 0),
+                          range.begin + std::min(numbers.end - before, range.size())};
+    if (some.begin < some.end) found.push_back(some);
+    before += range.size();
+  }
+  return ops::IndexSet(std::move(found)).normalized(extent);
+}
+
 }  // namespace kerf::schedmp

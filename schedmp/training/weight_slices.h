@@ -26,4 +26,7 @@ ops::Box slice_of_rows(const ops::Shape& shape, const RowRange& rows, int axis =
 RowRange rows_of(const ops::Box& piece, const ops::Box& share, const ops::Shape& shape,
                  int axis = 0);
 
+// Of the indices of a set those of these numbers, ascending from 0.
+ops::IndexSet indices_of(const ops::IndexSet& set, int64_t extent, ops::Range numbers);
+
 }  // namespace kerf::schedmp

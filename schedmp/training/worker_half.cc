@@ -190,7 +190,7 @@ std::vector<StoredSlice> TrainingWorker::slices(Reach reach) {
 }
 
 // Of several replicas the first saves weights.
-void TrainingWorker::save_state(PartWriter& to, Reach reach) {
+void TrainingWorker::save_state(PieceWriter& to, Reach reach) {
   tables_.stand_still([&] {
     std::vector<StoredSlice> all = slices(reach);
     if (reach == Reach::kTogether && !job_.shards.empty() && replica() == 0)
@@ -290,7 +290,7 @@ class TrainingWorkerHalf final : public WorkerHalf<TrainingMessages>, private Di
   DividedState* divided_state() override { return this; }
 
  private:
-  void save(PartWriter& to, Reach reach) override { worker_->save_state(to, reach); }
+  void save(PieceWriter& to, Reach reach) override { worker_->save_state(to, reach); }
   void load(const std::vector<PlacedPart>& parts, const Alive& alive) override {
     worker_->load_state(parts, alive);
   }

@@ -30,7 +30,7 @@ class TrainingWorker {
   Executor& executor() { return *executor_; }
 
   // For snapshots, as DividedState.
-  void save_state(PartWriter& to, Reach reach);
+  void save_state(PieceWriter& to, Reach reach);
   void load_state(const std::vector<PlacedPart>& parts, const Alive& alive);
 
  private:

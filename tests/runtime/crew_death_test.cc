@@ -8,6 +8,7 @@
 
 #include "tests/runtime/crew_of_words.h"
 #include "tests/support/errors.h"
+#include "tests/support/temporary_folder.h"
 
 namespace kerf::runtime {
 namespace {
@@ -202,6 +203,39 @@ TEST(CrewDeath, AWorkerThatCannotStartIsAnError) {
   const auto error = kerf::tests::error_of([&] { Crew::assemble(options); });
   ASSERT_TRUE(error) << "assembled";
   EXPECT_THAT(error->message(), HasSubstr("exit code 1"));
+}
+
+// Workers that kill themselves as soon as they are started, by how many times each was started.
+class DeathsWhileAssembled : public testing::Test {
+ protected:
+  CrewOptions dying(const std::string& when) {
+    CrewOptions options = options_for(TransportKind::kIpc, 2);
+    options.worker_command.insert(options.worker_command.begin(),
+                                  {"/bin/sh", "-c",
+                                   kerf::format("echo >> {0}/$4; starts=$(wc -l < {0}/$4)\n"
+                                                "case $4-$starts in {1}) kill -9 $$;; esac\n"
+                                                "exec \"$0\" \"$@\"",
+                                                folder_.path().string(), when)});
+    options.begins_again = [this](const Error& loss) { told_.push_back(loss.message()); };
+    return options;
+  }
+
+  tests::TemporaryFolder folder_;
+  std::vector<std::string> told_;
+};
+
+TEST_F(DeathsWhileAssembled, AreGoneOnFromAsLongAsTheyAreOfOthers) {
+  const auto crew = start_crew(dying("0-1 | 0-2 | 1-3 | 1-4"));
+  EXPECT_EQ(told_.size(), 4);
+  crew->stop();
+}
+
+TEST_F(DeathsWhileAssembled, OfOneWorkerAreThree) {
+  const auto error = kerf::tests::error_of([&] { Crew::assemble(dying("1-*")); });
+  ASSERT_TRUE(error) << "assembled";
+  EXPECT_EQ(error->code(), ErrorCode::kLost);
+  EXPECT_THAT(error->message(), HasSubstr("worker 1"));
+  EXPECT_EQ(told_.size(), 2);
 }
 
 TEST(CrewDeath, NothingIsLeftWhenAnExceptionUnwinds) {

@@ -7,7 +7,9 @@
 #include <fstream>
 #include <functional>
 
+#include "runtime/crc32c.h"
 #include "runtime/file.h"
+#include "runtime/json.h"
 #include "schedmp/folder_lock.h"
 #include "tests/support/errors.h"
 #include "tests/support/temporary_folder.h"
@@ -28,7 +30,7 @@ class CheckpointFolderTest : public testing::Test {
     for (const fs::path& file : {scheduler_file(path), worker_file(path, 0)})
       runtime::write_file_atomic(file, "");
     Checkpoint manifest{
-        .program = "walk", .number = number, .round = number, .workers = 1, .parts = {{}}};
+        .program = "walk", .number = number, .round = number, .workers = 1, .parts = {{{}}}};
     if (change) change(manifest);
     write_manifest(path, manifest);
     return path;
@@ -51,11 +53,95 @@ TEST_F(CheckpointFolderTest, AManifestWithARightSumSaysNothingElseThanWhatIsTher
       {[](Checkpoint& c) { c.number = 9; }, "it is of checkpoint 9"},
       {[](Checkpoint& c) { c.round = INT64_MAX; }, "so many rounds"},
       {[](Checkpoint& c) { c.scheduler.bytes = -1; }, "scheduler is of no size"},
-      {[](Checkpoint& c) { c.parts[0].bytes = INT64_MIN; }, "worker-0 is of no size"},
-      {[](Checkpoint& c) { c.scheduler.bytes = c.parts[0].bytes = INT64_MAX; },
+      {[](Checkpoint& c) { c.parts[0][0].bytes = INT64_MIN; }, "worker-0 is of no size"},
+      {[](Checkpoint& c) { c.scheduler.bytes = c.parts[0][0].bytes = INT64_MAX; },
        "worker-0 is of no size"}};
   for (const auto& [change, told] : wrongs)
     EXPECT_THAT(faults_of(write(8, change)), ElementsAre(HasSubstr(told)));
+}
+
+// Two workers, whose files have one byte, two and three.
+class CheckpointPieces : public CheckpointFolderTest {
+ protected:
+  fs::path write_pieces_of(const std::vector<std::vector<std::string>>& workers) const {
+    const fs::path path = write(8, [&](Checkpoint& manifest) {
+      manifest.workers = static_cast<int64_t>(workers.size());
+      manifest.parts.clear();
+      for (const auto& pieces : workers)
+        for (SnapshotPieces& own = manifest.parts.emplace_back(); const std::string& each : pieces)
+          own.push_back({static_cast<int64_t>(each.size()), runtime::crc32c(each)});
+    });
+    const std::vector<PlacedPart> placed = placed_pieces(path, read_manifest(path));
+    auto next = placed.begin();
+    for (const auto& pieces : workers)
+      for (const std::string& each : pieces) runtime::write_file_atomic((next++)->file, each);
+    return path;
+  }
+  // Of a manifest where one name stands in place of another, with a right sum.
+  std::string told_of(const fs::path& path, const std::string& from, const std::string& to) const {
+    const fs::path file = path / "manifest.json";
+    std::string text = runtime::read_file(file);
+    text.replace(text.find(from), from.size(), to);
+    Json json = parse_json(text, "test");
+    json.erase("sum_of_the_above");
+    json["sum_of_the_above"] = runtime::crc32c(json_text(json, 2));
+    runtime::write_file_atomic(file, json_text(json, 2) + "\n");
+    const auto error = kerf::tests::error_of([&] { read_manifest(path); });
+    return error ? error->what() : "";
+  }
+};
+
+TEST_F(CheckpointPieces, LieBesideEachOtherAndEachIsLookedAt) {
+  const fs::path path = write_pieces_of({{"a"}, {"bb", "ccc"}});
+  const Checkpoint manifest = read_manifest(path);
+  EXPECT_EQ(manifest.bytes(), 6);
+  EXPECT_EQ(manifest.files(), 4);
+  EXPECT_THAT(names(), ElementsAre("checkpoint-8", "checkpoint-8/manifest.json",
+                                   "checkpoint-8/scheduler", "checkpoint-8/worker-0",
+                                   "checkpoint-8/worker-1", "checkpoint-8/worker-1.1"));
+  std::vector<std::string> files;
+  for (const PlacedPart& each : placed_pieces(path, manifest, 1))
+    files.push_back(fs::path(each.file).filename());
+  EXPECT_THAT(files, ElementsAre("worker-1", "worker-1.1"));
+  EXPECT_THAT(faults_of(path), testing::IsEmpty());
+  runtime::write_file_atomic(path / "worker-1.1", "ccd");
+  EXPECT_THAT(faults_of(path), ElementsAre(HasSubstr("worker-1.1")));
+  fs::remove(path / "worker-1.1");
+  EXPECT_THAT(faults_of(path), ElementsAre(HasSubstr("worker-1.1")));
+}
+
+TEST_F(CheckpointPieces, GoWithTheirCheckpointAndWhatIsNamedAlmostSoStays) {
+  const fs::path path = write_pieces_of({{"a", "bb", "ccc"}});
+  for (const char* other : {"worker-0.", "worker-0.0", "worker-0.x", "worker-0.1.2", "worker-.1"})
+    runtime::write_file_atomic(path / other, "");
+  prune(folder_.path(), 0);
+  EXPECT_THAT(names(), ElementsAre("checkpoint-8", "checkpoint-8/worker-.1",
+                                   "checkpoint-8/worker-0.", "checkpoint-8/worker-0.0",
+                                   "checkpoint-8/worker-0.1.2", "checkpoint-8/worker-0.x"));
+}
+
+TEST_F(CheckpointPieces, AreAllThereOrTheManifestIsRefused) {
+  for (const auto& [from, to] : {std::pair{"worker-1.1", "worker-1.2"},
+                                 {"worker-1.1", "worker-2.1"},
+                                 {"worker-1.1", "worker-2"},
+                                 {"\"worker-1\"", "\"worker-1.0\""},
+                                 {"worker-0", "worker-00"}}) {
+    const fs::path path = write_pieces_of({{"a"}, {"bb", "ccc"}});
+    EXPECT_THAT(told_of(path, from, to), HasSubstr("its files are not those of its workers")) << to;
+  }
+  const fs::path path = write_pieces_of({{"a"}, {"bb", "ccc"}});
+  EXPECT_THAT(told_of(path, "\"kerf_checkpoint\": 2", "\"kerf_checkpoint\": 1"),
+              HasSubstr("not what was written"));
+}
+
+// Those of earlier versions, which had one file a worker, say 1.
+TEST_F(CheckpointPieces, OneAWorkerIsWrittenAsEver) {
+  const fs::path one = write_pieces_of({{"a"}, {"bb"}});
+  EXPECT_THAT(runtime::read_file(one / "manifest.json"), HasSubstr("\"kerf_checkpoint\": 1,"));
+  const fs::path more = write_pieces_of({{"a"}, {"bb", "ccc"}});
+  EXPECT_THAT(runtime::read_file(more / "manifest.json"), HasSubstr("\"kerf_checkpoint\": 2,"));
+  EXPECT_THAT(told_of(more, "\"kerf_checkpoint\": 2", "\"kerf_checkpoint\": 3"),
+              HasSubstr("of another version"));
 }
 
 TEST_F(CheckpointFolderTest, OldOnesGoAndWhatWasBegun) {

@@ -19,6 +19,7 @@
 #include <string>
 
 #include "runtime/error.h"
+#include "schedmp/piece_writer.h"
 #include "schedmp/scheduler.h"
 #include "schedmp/state.h"
 #include "tests/support/errors.h"
@@ -178,18 +179,24 @@ struct DividedStairWorker : public StairWorker, private DividedState {
     store = &workplace.store;
   }
   DividedState* divided_state() override { return this; }
-  void save(PartWriter& to, Reach /*reach*/) override {
-    for (const char byte : runtime::encode(place)) to.write({&byte, 1});
+  void save(PieceWriter& to, Reach /*reach*/) override {
+    int64_t written = 0;
+    for (const char byte : runtime::encode(place)) {
+      if (written++ % to.most_bytes() == 0) to.begin();
+      to.write({&byte, 1});
+    }
   }
   void load(const std::vector<PlacedPart>& parts, const Alive& alive) override {
-    const PlacedPart& mine = parts.at(parts.size() == 1 ? 0 : worker);
-    place = runtime::decode<uint64_t>(read_part(*store, mine, alive));
+    const size_t pieces = parts.size() / kStairWorkers;
+    const auto mine = parts.begin() + static_cast<ptrdiff_t>(worker * pieces);
+    const std::vector<PlacedPart> own(mine, mine + static_cast<ptrdiff_t>(pieces));
+    place = runtime::decode<uint64_t>(read_parts(*store, own, alive));
   }
   size_t worker = 0;
   runtime::Store* store = nullptr;
 };
 
-// Whether the workers' states are divided.
+// Whether the workers' states are divided, and then they are in three pieces.
 class FailingSaves : public testing::TestWithParam<bool> {
  protected:
   fs::path kept() const { return folder_ / "watched-snapshots"; }
@@ -205,7 +212,11 @@ class FailingSaves : public testing::TestWithParam<bool> {
     crew->stop();
     return program.place;
   }
-  SnapshotOptions every() const { return {.folder = kept(), .every = kStairEvery}; }
+  SnapshotOptions every() const {
+    SnapshotOptions options{.folder = kept(), .every = kStairEvery};
+    if (GetParam()) options.most_bytes = 3;
+    return options;
+  }
   void expect_goes_on(uint64_t end) {
     EXPECT_EQ(run({.resume = kept()}), end);
     EXPECT_FALSE(checkpoints_in(kept()).empty());

@@ -32,8 +32,8 @@ class KeptMemoryTest : public testing::Test {
   static fs::path checkpoint(const KeptMemory& memory, int64_t number) {
     fs::path path = checkpoint_path(memory.folder(), number);
     fs::create_directory(path);
-    write_manifest(path,
-                   {.program = "walk", .number = number, .round = 1, .workers = 1, .parts = {{}}});
+    write_manifest(
+        path, {.program = "walk", .number = number, .round = 1, .workers = 1, .parts = {{{}}}});
     return path;
   }
   std::shared_ptr<LeftMemory> left() { return left_memory(folder_.path(), tell_); }

@@ -71,11 +71,7 @@ class ReplicaSnapshots : public testing::Test {
   }
   std::vector<PlacedPart> parts(int64_t number) const {
     const fs::path checkpoint = checkpoint_path(kept(), number);
-    const Checkpoint manifest = read_manifest(checkpoint);
-    std::vector<PlacedPart> parts;
-    for (size_t worker = 0; worker < manifest.parts.size(); ++worker)
-      parts.push_back({worker_file(checkpoint, worker).string(), manifest.parts[worker]});
-    return parts;
+    return placed_pieces(checkpoint, read_manifest(checkpoint));
   }
   // Of every trained tensor.
   std::set<int64_t> updates(int64_t number, const Case& c, int group = 0) const {

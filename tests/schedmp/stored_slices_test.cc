@@ -33,7 +33,11 @@ std::string part_of_matrix(const ops::Box& box) {
 
 StoredSlice slice_of(const ops::Box& box) {
   return {kWeights, "fc.weight", kMatrix, box,
-          [box](SafetensorsStream& to) { to.write(part_of_matrix(box)); }};
+          // By a few bytes, which are no whole rows.
+          [box](const ByteSink& to) {
+            const std::string bytes = part_of_matrix(box);
+            for (size_t at = 0; at < bytes.size(); at += 24) to(bytes.substr(at, 24));
+          }};
 }
 
 ops::Box box_of(const std::string& rows, const std::string& columns) {
@@ -44,11 +48,18 @@ ops::Box box_of(const std::string& rows, const std::string& columns) {
 class StoredSlicesTest : public testing::Test {
  protected:
   PlacedPart written(const std::string& name, const std::vector<StoredSlice>& slices) {
-    PartWriter file(folder_ / name);
-    write_slices(slices, file);
-    const SavedPart saved = file.finish();
+    return written(name, slices, kUndivided).at(0);
+  }
+  std::vector<PlacedPart> written(const std::string& name, const std::vector<StoredSlice>& slices,
+                                  int64_t most_bytes) {
+    PieceWriter writer(store_, folder_ / name, most_bytes);
+    write_slices(slices, writer);
+    const SavedPieces saved = writer.finish();
     EXPECT_EQ(saved.failure, "");
-    return {(folder_ / name).string(), saved.part};
+    std::vector<PlacedPart> placed;
+    for (const SnapshotPart& piece : saved.pieces)
+      placed.push_back({piece_file(folder_ / name, placed.size()).string(), piece});
+    return placed;
   }
   static std::string read(StoredSlices& slices, const ops::Box& wanted, const RowRange& rows) {
     return slices.read(kWeights, "fc.weight", kMatrix, wanted, rows);
@@ -87,6 +98,45 @@ TEST_F(StoredSlicesTest, AreReadByAnyRowsWhoeverWroteThem) {
     EXPECT_EQ(slices.read(kWeights, "fc.weight", kMatrix, whole, {1, 3}, 1),
               part_of_matrix(box_of("all", "1-3")));
   }
+}
+
+// Of 20 bytes a row, and of columns 8; the scalar has 4.
+TEST_F(StoredSlicesTest, AreCutBetweenRowsAndReadAsIfTheyWereNot) {
+  const ops::Box whole = ops::Box::whole(2);
+  const StoredSlice scalar{
+      kWeights, "count", {kMatrix.dtype, {}}, ops::Box::whole(0), [](const ByteSink& to) {
+        to("abcd");
+      }};
+  const std::vector<std::vector<ops::Box>> divisions = {
+      {whole},
+      {box_of("0,2,4,6", "0-1"), box_of("1,3,5", "0-1"), box_of("all", "2-4")},
+      {box_of("0-1,3", "all"), box_of("2,4-6", "all")}};
+  for (const auto& division : divisions)
+    for (const int64_t most : {1, 8, 24, 39, 40, 41, 100, 143, 144, 145}) {
+      SCOPED_TRACE(testing::Message() << division.size() << " boxes, pieces of " << most);
+      std::vector<StoredSlice> all{scalar};
+      for (const ops::Box& box : division) all.push_back(slice_of(box));
+      const std::vector<PlacedPart> pieces = written("pieces", all, most);
+      int64_t bytes = 0;
+      for (const PlacedPart& piece : pieces) {
+        int64_t of_piece = 0;
+        int64_t rows = 0;
+        for (const NamedTensor& each : read_safetensors(piece.file)) {
+          of_piece += static_cast<int64_t>(each.bytes.size());
+          rows += each.shape.rank() == 0 ? 1 : each.shape[0];
+        }
+        EXPECT_TRUE(of_piece <= most || rows == 1) << piece.file;
+        EXPECT_GT(of_piece, 0) << piece.file;
+        bytes += of_piece;
+      }
+      EXPECT_EQ(bytes, 144);
+      EXPECT_GE(static_cast<int64_t>(pieces.size()) * std::max<int64_t>(most, 20), 144);
+      EXPECT_EQ(pieces.size() == 1, most >= 144);
+      StoredSlices slices(store_, pieces);
+      EXPECT_EQ(read(slices, whole, {0, 7}), part_of_matrix(whole));
+      EXPECT_EQ(read(slices, whole, {3, 3}), part_of_matrix(box_of("3-5", "all")));
+      EXPECT_EQ(slices.read(kWeights, "count", scalar.whole, scalar.box, {0, 1}), "abcd");
+    }
 }
 
 TEST_F(StoredSlicesTest, WhatIsWantedAndNotThereIsNamed) {

@@ -51,6 +51,12 @@ class TrainingSnapshots : public testing::Test {
     fs::remove_all(kept());
     return train(with(c, every(steps)));
   }
+  Answer take_in_pieces(const Case& c, int64_t steps, int64_t most_bytes) {
+    fs::remove_all(kept());
+    SnapshotOptions options = every(steps);
+    options.most_bytes = most_bytes;
+    return train(with(c, options));
+  }
 
   // Whole, with snapshots on the way; and from the last of those on, of which the steps behind it
   // are the only ones that run.
@@ -178,11 +184,40 @@ TEST_F(TrainingSnapshots, OfRunningStatisticsGoesOnUnderAnotherPlan) {
 }
 
 std::vector<PlacedPart> parts_of(const fs::path& checkpoint) {
-  const Checkpoint manifest = read_manifest(checkpoint);
-  std::vector<PlacedPart> parts;
-  for (size_t worker = 0; worker < manifest.parts.size(); ++worker)
-    parts.push_back({worker_file(checkpoint, worker).string(), manifest.parts[worker]});
-  return parts;
+  return placed_pieces(checkpoint, read_manifest(checkpoint));
+}
+
+// To the bits of one that lies in a file a worker, whatever the size of pieces: a row, some, all.
+TEST_F(TrainingSnapshots, InPiecesGoesOnByAnyDivision) {
+  std::vector<Case> all(std::begin(kOthers), std::end(kOthers));
+  all.push_back(kLayers[1]);
+  for (const Case& saver : all) {
+    take(saver, 5);
+    const size_t workers = parts_of(kept() / "checkpoint-5").size();
+    const Answer layers = train(with(kLayers[2], resumed()));
+    const Answer features = train(with(kOthers[1], resumed()));
+    for (const int64_t most : {1, 200, 1500}) {
+      SCOPED_TRACE(testing::Message() << saver.workers << " workers, " << most << " bytes");
+      take_in_pieces(saver, 5, most);
+      EXPECT_GT(parts_of(kept() / "checkpoint-5").size(), workers);
+      expect_same_run(train(with(kLayers[2], resumed())), layers);
+      expect_same_run(train(with(kOthers[1], resumed())), features);
+    }
+  }
+}
+
+TEST_F(TrainingSnapshots, APieceHasItsBytesOrOneRow) {
+  constexpr int64_t kMost = 500;
+  take_in_pieces(kOthers[0], 4, kMost);
+  for (const PlacedPart& part : parts_of(kept() / "checkpoint-8")) {
+    int64_t bytes = 0;
+    int64_t rows = 0;
+    for (const NamedTensor& each : read_safetensors(part.file)) {
+      bytes += static_cast<int64_t>(each.bytes.size());
+      rows += each.shape.rank() == 0 ? 1 : each.shape[0];
+    }
+    EXPECT_TRUE(bytes <= kMost || rows == 1) << part.file << ": " << bytes << ", " << rows;
+  }
 }
 
 TEST_F(TrainingSnapshots, ExportsTheWeightsThatTheRunLeaves) {
@@ -225,9 +260,10 @@ std::vector<fs::path> files_in(const fs::path& folder) {
 
 // R12.
 TEST_F(TrainingSnapshots, EveryByteCounts) {
-  take({.source = "12-3-5", .workers = 2}, 8);
+  take_in_pieces({.source = "12-3-5", .workers = 2}, 8, 100);
   const fs::path checkpoint = kept() / "checkpoint-8";
   EXPECT_THAT(faults_of(checkpoint), testing::IsEmpty());
+  EXPECT_TRUE(fs::exists(checkpoint / "worker-0.1"));
   for (const fs::path& file : files_in(checkpoint)) {
     const std::string bytes = runtime::read_file(file);
     const auto expect_found = [&](const std::string& changed, size_t at) {
@@ -336,10 +372,11 @@ TEST_F(WrongSchedulers, NeverCrash) {
 TEST(FailedParts, AreNotWrittenOnAndTheWorkerIsNotSilent) {
   int alive = 0;
   int written = 0;
-  PartWriter writer("/proc/none/worker-0", [&] { ++alive; });
+  runtime::LocalStore own_files;
+  PieceWriter writer(own_files, "/proc/none/worker-0", 8, [&] { ++alive; });
   const ops::ValueSpec spec{ops::DType::kFloat32, {2}};
   const StoredSlice slice{kWeights, "fc", spec, ops::Box::whole(1),
-                          [&](SafetensorsStream&) { ++written; }};
+                          [&](const ByteSink&) { ++written; }};
   write_slices({slice, slice}, writer);
   EXPECT_EQ(written, 0);
   EXPECT_GT(alive, 0);
