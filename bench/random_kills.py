@@ -5,8 +5,8 @@
 
 A run is one of the commands below. One to three of its processes are killed, workers and now and then the scheduler. Behind the death of a worker the run goes on by itself;
 behind that of the scheduler it is started again, with --resume where it has left a checkpoint. It is lost unless it ends with exit code 0 and, byte for byte, with what an
-undisturbed run left. Recovery is from a death until a new worker sends its first tensor
-or result, of a scheduler's its own start included (told by kerf_die_at, of the tests). Needs a build with tests. Ctrl-C shows what there was until then.
+undisturbed run left. Recovery is from a death until a new worker sends what it computed, a tensor or
+a result, of a scheduler's its own start included (told by kerf_die_at, of the tests). Needs a build with tests. Ctrl-C shows what there was until then.
 """
 
 import argparse
@@ -138,13 +138,15 @@ class Kills:
             os.killpg(process.pid, signal.SIGKILL)
         return kills, process.wait()
 
-    def recoveries(self, folder, kills):
-        """Of each kill that a worker took the place of: who was killed, and the seconds until a new one sent what it computed."""
+    def recoveries(self, folder, kills, trains):
+        """Of each kill that a worker took the place of: who was killed, and the seconds until a new one sent what it computed: in training a
+        tensor, of a program the second answer, as the first may be that it has read its state."""
         messages = self.messages(folder)
-        first = {}
+        sent = collections.defaultdict(list)
         for ns, pid, plane, kind in messages:
-            if (plane, kind) in (("data", 3), ("control", 8)):
-                first.setdefault(pid, ns)
+            if (plane, kind) == (("data", 3) if trains else ("control", 8)):
+                sent[pid].append(ns)
+        first = {pid: times[0 if trains else 1] for pid, times in sent.items() if trains or len(times) > 1}
         born = {}
         for ns, pid, *_ in messages:
             born.setdefault(pid, ns)
@@ -154,7 +156,6 @@ class Kills:
             if later and (i + 1 == len(kills) or min(later) < kills[i + 1][1]):
                 found.append((SCHEDULER if victim == SCHEDULER else "worker", (min(later) - at) * 1e-9))
         return found
-
 
     def disturbed(self, cases, whole, folder, seed):
         """One run, whatever it is by this seed: its name, the kills, whether it was not lost, the recoveries."""
@@ -167,7 +168,7 @@ class Kills:
         same = code == 0 and case.left(folder) == left
         if not same:
             print(f"LOST {case.name}, seed {seed}: exit code {code}, {killed}\n{(folder / 'stderr').read_text()[-2000:]}", flush=True)
-        times = self.recoveries(folder, killed)
+        times = self.recoveries(folder, killed, case.trains)
         shutil.rmtree(folder)
         return case.name, killed, same, times
 

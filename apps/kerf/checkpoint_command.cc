@@ -121,6 +121,7 @@ Json json_of(const std::vector<Listed>& all) {
 }
 
 std::string text_of(const std::vector<Listed>& all, bool colour) {
+  if (all.empty()) return {};
   Table table({"checkpoint", "of", "workers", "files", "bytes"});
   std::string faults;
   for (const Listed& each : all) {
@@ -139,10 +140,11 @@ std::string text_of(const std::vector<Listed>& all, bool colour) {
 int CheckpointCommand::run() const {
   require(fs::is_directory(folder), "DIR", format("there is no folder {}", folder));
   const fs::path from = checkpoints_of(folder);
+  const bool none_stays = prune && keep == 0;
+  require(!verify || !none_stays, "--verify", "--keep 0 leaves nothing to look at");
+  if (!out.empty()) export_newest(list(from), from);
   if (prune) remove_old(from);
-  if (prune && keep == 0) return 0;
-  const std::vector<Listed> all = list(from);
-  if (!out.empty()) export_newest(all, from);
+  const std::vector<Listed> all = none_stays ? std::vector<Listed>() : list(from);
   answer(
       json, [&] { return json_of(all); }, [&](bool colour) { return text_of(all, colour); });
   if (!verify) return 0;

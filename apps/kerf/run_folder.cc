@@ -68,6 +68,7 @@ void RunFolder::forget_earlier(const fs::path& schedule) const {
   std::error_code absent;
   forget(report());
   forget(page());
+  forget(trace());
   forget(profile());  // a run without a trace has none
   if (!fs::equivalent(schedule, path_ / kScheduleFile, absent)) forget(path_ / kScheduleFile);
   if (!fs::equivalent(picture(), path_ / kPictureFile, absent)) forget(path_ / kPictureFile);

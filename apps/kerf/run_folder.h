@@ -27,7 +27,8 @@ class RunFolder {
   // begun to write there goes. A picture that goes elsewhere is drawn at once, so that a wrong path
   // is told now.
   void make(const Planned& planned) const;
-  // Once a run has ended well, and before its trace, weights and, last of all, report are written:
+  // Once a run has ended well, and before its trace, weights and, last of all, its whole report are
+  // written:
   // takes away what an earlier run left and this one does not replace, its report first, so that no
   // report ever stands beside files of another run. Keeps plan, picture and a schedule from a file,
   // which the plan names relative to the folder from now on.

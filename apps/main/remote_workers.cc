@@ -28,6 +28,7 @@ constexpr size_t kLongestLine = 4096;  // what is longer is shown as several
 constexpr auto kToLeave = 5s;          // with workers that were told to leave
 constexpr auto kToDie = 500ms;         // for an ssh that was told to end
 constexpr auto kLook = 1s;
+constexpr auto kBreath = 2s;  // between two tries to reach a host
 
 // No question is asked, and a host that is gone is noticed.
 const std::vector<std::string>& ssh_flags() {
@@ -43,6 +44,11 @@ std::string way_out(const RemoteHost& host, const std::string& how) {
   if (how == "exit code 126" || how == "exit code 127")
     return "; kerf=PATH on its line says where the same executable is over there";
   return {};
+}
+
+// Rather than that nothing can be started there.
+bool may_be_away(const std::string& how) {
+  return how == "exit code 255" || how.starts_with("signal ");
 }
 
 }  // namespace
@@ -132,15 +138,22 @@ void RemoteWorkers::wait_for_news() const {
   std::ignore = news_.taken();
 }
 
-// Each once in a round of start(), as soon as its last ssh has ended.
+bool RemoteWorkers::is_to_start(const Line& line) const {
+  if (line.ssh) return false;
+  if (line.round != round_) return true;
+  return line.waits && phase_ == Phase::kStarting && runtime::Clock::now() >= line.not_before;
+}
+
+// Each once in a round of start(), as soon as its last ssh has ended, but those that are tried again.
 void RemoteWorkers::start_missing() {
   const std::lock_guard lock(mutex_);
   const bool starts = phase_ == Phase::kStarting ||
                       (phase_ == Phase::kRunning && options_.others_may_come);  // as a spare
   if (!starts || failure_) return;
   for (Line& line : lines_) {
-    if (line.ssh || line.round == round_) continue;
+    if (!is_to_start(line)) continue;
     line.round = round_;
+    line.waits = false;
     launch(line, address_);
     if (failure_) return;
   }
@@ -159,6 +172,7 @@ void RemoteWorkers::launch(Line& line, const std::string& address) {
         ssh_command(line.host, line.number, address, options_), theirs.number());
     ++running_;
   } catch (const Error& error) {
+    line.output.close();  // nobody writes into it
     fail(
         Error(error.code(), error.message() + "; KERF_SSH names another program", line.host.where));
   }
@@ -192,15 +206,18 @@ void RemoteWorkers::note_end(Line& line, const std::string& how) {
   line.ssh.reset();
   const std::lock_guard lock(mutex_);
   if (--running_ == 0) all_ended_.notify_all();
-  const bool fails = round_ == 1 || !options_.others_may_come;
-  if (phase_ == Phase::kStarting && line.round == round_ && fails)
+  const bool starting = phase_ == Phase::kStarting && line.round == round_;
+  line.waits = starting && round_ > 1 && may_be_away(how);
+  line.not_before = runtime::after(kBreath);
+  if (starting && !line.waits && (round_ == 1 || !options_.others_may_come))
     fail(
         Error(ErrorCode::kUnavailable,
               format("{}: no worker came to be: ssh ended with {}{}{}{}", line.host.host, how,
                      line.last_words.empty() ? "" : ": ", line.last_words, way_out(line.host, how)),
               line.host.where));
   else if (phase_ != Phase::kLeaving && how != "exit code 0")
-    tell_notes({format("{}: its ssh ended with {}", line.host.host, how)});
+    tell_notes({format("{}: its ssh ended with {}{}", line.host.host, how,
+                       line.waits ? "; it is tried again" : "")});
 }
 
 void RemoteWorkers::fail(Error error) {

@@ -4,7 +4,8 @@
 // own, the relay, starts the ssh, shows what each prints behind its host's name, and notices ends.
 // One that ends before all workers are here ends the run: `end` is raised, and failure() says why.
 // Behind the loss of a worker, start() lets those that ended begin again; a worker that is left
-// does so within its ssh.
+// does so within its ssh. A host that cannot be reached then is tried again and again, until the
+// crew waits no longer: it may be on its way up.
 //
 // Threads: everything is called by the crew's thread.
 #pragma once
@@ -61,6 +62,8 @@ class RemoteWorkers {
     RemoteHost host;
     int number = 0;
     int round = 0;  // of start() that it was last started in
+    runtime::Clock::time_point not_before = {};
+    bool waits = false;  // to be tried again in that round
     std::optional<runtime::Process> ssh = {};
     runtime::OpenFile output{-1};
     std::string unfinished = {};  // what it printed of a line
@@ -70,6 +73,7 @@ class RemoteWorkers {
   void relay(const std::stop_token& stop);
   void wait_for_news() const;
   void start_missing();
+  bool is_to_start(const Line& line) const;
   void launch(Line& line, const std::string& address);
   void show_output(Line& line);
   void show(Line& line, const std::string& text);

@@ -412,7 +412,11 @@ class Command(CheckpointTest):
     def test_prunes(self):
         self.assertEqual(run("checkpoint", self.folder / "run", "--prune", "--keep", 1).returncode, 0)
         self.assertEqual([each["number"] for each in self.checkpoints("run")], [60])
-        self.assertEqual(run("checkpoint", self.folder / "run", "--prune", "--keep", 0).returncode, 0)
+        self.assert_one_error(run("checkpoint", self.folder / "run", "--prune", "--keep", 0, "--verify"), "--verify", "nothing to look at")
+        out = self.folder / "last.safetensors"
+        answer = run("checkpoint", self.folder / "run", "--prune", "--keep", 0, "--export", out, "--json")
+        self.assertEqual((answer.returncode, json.loads(answer.stdout)), (0, {"checkpoints": []}), answer.stderr)
+        self.assertEqual(out.read_bytes(), (self.folder / "run/weights.safetensors").read_bytes())
         self.assert_one_error(run("checkpoint", self.folder / "run"), "there is no checkpoint in it")
         self.assert_one_error(run("checkpoint", self.folder / "run", "--keep", 1), "--keep")
         self.assert_one_error(run("checkpoint", self.folder / "nowhere"), "there is no folder")

@@ -178,6 +178,21 @@ class Ssh(KerfTest):
         self.assertEqual(self.pid_of("first"), before[0])
         self.assertNotEqual(self.pid_of("second"), before[1])
 
+    def test_a_host_that_is_away_for_a_while_is_waited_for(self):
+        away = self.folder / "away"
+        lines = [f"node0 kerf={self.noted('first')}", f"node1 kerf={self.noted('second', f'test ! -e {away} || exit 255')}"]
+        process = self.begin("--epochs", 400, lines=lines)
+        self.until_all_are_here(process)
+        time.sleep(1)
+        away.touch()
+        before = self.pid_of("second")
+        os.kill(before, signal.SIGKILL)
+        for tries in range(2):
+            self.assertTrue(any("node1: its ssh ended with exit code 255; it is tried again" in line for line in process.stderr), tries)
+        away.unlink()
+        self.assert_same_as_here(process, "--epochs", 400)
+        self.assertNotEqual(self.pid_of("second"), before)
+
     def test_an_end_by_ctrl_c_or_by_force_leaves_nobody(self):
         for end, code in ((signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)):
             with self.subTest(end=end):
