@@ -25,8 +25,6 @@ constexpr auto kOrderlyStop = 10s;
 // What ends a worker before it has begun would do so for ever; so many of whichever end it, too.
 constexpr int kLossesOfOneWhileAssembled = 3;
 constexpr int kLossesWhileAssembled = 10;
-constexpr auto kComeByThemselves =
-    3s;  // those who are started again, here or elsewhere, and spares
 
 // Whether it has left, as far as it tells; of a process, whether that has ended.
 bool has_left(const Member& member) {
@@ -133,7 +131,8 @@ LiveCrew::~LiveCrew() {
     if (roster_) tell_all_to_stop();
     const auto deadline = after(kPoliteStop);
     const auto gone = [](const Member& member) { return has_left(member) || member.broken_at; };
-    while (roster_ && !handed_over_ && !all_of_members(gone) && Clock::now() < deadline)
+    const auto any = [&] { return !all_of_members(gone) || !roster_->spares().empty(); };
+    while (roster_ && !handed_over_ && any() && Clock::now() < deadline)
       if (const auto incoming = receive(std::min(deadline, after(kCheckEvery)))) hear(*incoming);
   } catch (const std::exception&) {
     // Politeness failed; what follows does not depend on it.
@@ -162,7 +161,7 @@ void LiveCrew::assemble(const Waiting& waiting) {
 
 void LiveCrew::wait_for_all(const Waiting& waiting, std::chrono::milliseconds timeout) {
   const auto deadline = own_time() + timeout;
-  const auto soon = own_time() + kComeByThemselves;
+  const auto soon = own_time() + kComeAgain;
   int told = -1;
   while (true) {
     // Whoever would heed it looks when all are here, and so not before somebody comes who may not.
@@ -230,7 +229,7 @@ void LiveCrew::wire() {
 // the same address.
 void LiveCrew::end_epoch() {
   tell_connected_to_come_again();
-  if (!options_.listen.empty()) returning_ = roster_->returning(Clock::now());
+  if (!options_.listen.empty()) returning_ = roster_->returning(over_at_);
   {
     const std::lock_guard lock(mutex_);
     roster_.reset();  // kills and reaps
@@ -272,7 +271,7 @@ int LiveCrew::here() const {
 
 std::vector<Returning> LiveCrew::hand_over() {
   const std::lock_guard listening(listening_);
-  std::vector<Returning> returning = roster_->returning(Clock::now());
+  std::vector<Returning> returning = roster_->returning(over_ ? over_at_ : Clock::now());
   tell_connected_to_come_again();
   handed_over_ = stopping_ = true;
   roster_->close();

@@ -188,6 +188,7 @@ void LiveCrew::settle(Clock::duration at_most) {
 void LiveCrew::fail(Error error) {
   if (over_) return;
   over_ = std::move(error);
+  over_at_ = Clock::now();  // nobody listens from now on
   roster_->close();
 }
 

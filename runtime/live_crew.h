@@ -101,7 +101,8 @@ class LiveCrew final : public Crew {
   StoreRules store_rules_;
   std::optional<StoreThread> store_;  // of a crew that others may join; of the epoch
   std::optional<Roster> roster_;
-  std::optional<Error> over_;   // what ended the run; thrown by every later call
+  std::optional<Error> over_;  // what ended the run; thrown by every later call
+  Clock::time_point over_at_;
   std::optional<int> culprit_;  // whose fault it is
   bool lost_ = false;           // that is the loss of a worker which others may replace
   Clock::time_point check_at_;

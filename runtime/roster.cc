@@ -12,9 +12,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// In which who was in the last epoch comes again: a process begins anew within some tenths.
-constexpr auto kReserved = 3s;
-
 Origin origin_of(const Registration& registration) {
   return {registration.reach.host,
           registration.keeper != 0 ? registration.keeper : registration.pid};
@@ -29,7 +26,7 @@ Roster::Roster(const CrewOptions& options, ControlServer& server, std::vector<Me
       members_(std::move(members)),
       spares_(server, options.silence),
       returning_(std::move(returning)),
-      reserved_until_(after(kReserved)) {
+      reserved_until_(after(kComeAgain)) {
   for (const auto& member : members_)
     if (member.process) server_.watch(member.process->descriptor());
 }
@@ -208,9 +205,24 @@ std::string Roster::no_place_for(const Registration& registration) const {
   const auto& place = members_[static_cast<size_t>(std::max(wish, 0))];
   if (place.process && (wish < 0 || registration.pid != place.process->pid()))
     return "this run starts its workers itself";
-  if (wish >= 0 && place.state != State::kAbsent && !is_full() && !has_died(place, registration))
-    return kerf::format("{} has that number already", name_of(place));
   return {};
+}
+
+// The same of one that waits; `room` is for as many spares.
+std::string Roster::no_place_yet(const Registration& registration, int& room) const {
+  if (is_full()) {
+    if (room-- > 0) return {};
+    return kerf::format("this run has all of its {} workers already, and {}", members_.size(),
+                        options_.spares == 0 ? "no --spares" : "all of its spares");
+  }
+  if (registration.wish < 0 || is_absent(registration.wish)) return {};
+  const Member& place = members_[static_cast<size_t>(registration.wish)];
+  if (is_being_lost(place)) return {};
+  return kerf::format("{} has that number already", name_of(place));
+}
+
+bool Roster::is_being_lost(const Member& member) const {
+  return member.broken_at || member.replaced_at;
 }
 
 bool Roster::is_absent(int worker) const {
@@ -256,18 +268,16 @@ void Roster::look_at_spares() {
     if (place) welcome(*place, peer, registration);
     return place.has_value();
   });
-  if (!is_full()) return;
   // Who took the place of one that is being lost has it soon.
-  const auto lost = std::count_if(members_.begin(), members_.end(), [](const Member& member) {
-    return member.broken_at || member.replaced_at;
-  });
-  spares_.refuse_beyond(
-      options_.spares + static_cast<int>(lost),
-      kerf::format("this run has all of its {} workers already, and {}", members_.size(),
-                   options_.spares == 0 ? "no --spares" : "all of its spares"));
+  const auto lost = std::count_if(members_.begin(), members_.end(),
+                                  [&](const Member& member) { return is_being_lost(member); });
+  int room = options_.spares + static_cast<int>(lost);
+  spares_.refuse(
+      [&](const Registration& registration) { return no_place_yet(registration, room); });
 }
 
-// Whose device failed may fail again there, where a spare has another.
+// Whose device failed may fail again there, where a spare has another. Of those before who were not
+// here again yet, places stay theirs.
 std::vector<Returning> Roster::returning(Clock::time_point now) const {
   std::vector<Returning> returning;
   for (const Member& member : members_) {
@@ -275,6 +285,8 @@ std::vector<Returning> Roster::returning(Clock::time_point now) const {
     if (member.state != State::kAbsent && now < member.heard + options_.silence && !failed)
       returning.push_back({member.origin, member.info.worker});
   }
+  for (const Returning& missing : returning_)
+    if (is_absent(missing.worker)) returning.push_back(missing);
   return returning;
 }
 

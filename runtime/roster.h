@@ -21,6 +21,9 @@
 
 namespace kerf::runtime {
 
+// In which who was in the last epoch comes again: a process begins anew within some tenths.
+inline constexpr auto kComeAgain = std::chrono::seconds(3);
+
 class Roster {
  public:
   // Members with a process are watched through the server from now on. Places of `returning` are
@@ -42,7 +45,7 @@ class Roster {
   void close() { closed_ = true; }
   // Who waits for a place, as peers of the server.
   std::vector<int> spares() const { return spares_.peers(); }
-  // Who may come back to the next epoch: all but those that were silent.
+  // Who may come back to the next epoch: all but those that were silent then, or lost their device.
   std::vector<Returning> returning(Clock::time_point now) const;
 
   std::vector<Member>& members() { return members_; }
@@ -62,6 +65,8 @@ class Roster {
   void admit(int peer, const std::string& payload);
   std::string objection(const Registration& registration) const;
   std::string no_place_for(const Registration& registration) const;
+  std::string no_place_yet(const Registration& registration, int& room) const;
+  bool is_being_lost(const Member& member) const;
   std::optional<int> place_for(const Registration& registration) const;
   bool is_reserved(int worker) const;
   bool has_died(const Member& member, const Registration& registration) const;

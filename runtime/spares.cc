@@ -29,6 +29,10 @@ bool Spares::hear(const ControlServer::Incoming& incoming) {
   spare->broken = incoming.disconnected;
   if (incoming.disconnected) return true;
   spare->heard = Clock::now();
+  if (incoming.message.type == ControlType::kBye) {  // of which it is yet to hear that it is here
+    spares_.erase(spare);
+    return true;
+  }
   try {
     if (incoming.message.type != ControlType::kReport)
       throw Error(ErrorCode::kProtocol, "a spare only reports");
@@ -51,10 +55,12 @@ void Spares::place(const std::function<bool(int peer, const Registration& regist
   });
 }
 
-void Spares::refuse_beyond(int room, const std::string& why) {
+void Spares::refuse(const std::function<std::string(const Registration& registration)>& why) {
   std::erase_if(spares_, [&](const Spare& spare) {
-    if (spare.broken || room-- > 0 || Clock::now() < spare.since + kTooEarly) return false;
-    server_.send(spare.peer, {ControlType::kRefuse, why});
+    if (spare.broken) return false;
+    const std::string told = why(spare.registration);
+    if (told.empty() || Clock::now() < spare.since + kTooEarly) return false;
+    server_.send(spare.peer, {ControlType::kRefuse, told});
     server_.forget(spare.peer);
     return true;
   });
@@ -69,7 +75,8 @@ void Spares::forgive(Clock::duration by) {
 
 std::vector<int> Spares::peers() const {
   std::vector<int> peers;
-  for (const Spare& spare : spares_) peers.push_back(spare.peer);
+  for (const Spare& spare : spares_)
+    if (!spare.broken) peers.push_back(spare.peer);
   return peers;
 }
 

@@ -21,13 +21,14 @@ class Spares {
 
   // Is told that it waits.
   void add(int peer, Registration registration);
-  // Whether the message is of one of them. What does not belong ends its waiting.
+  // Whether the message is of one of them. One that leaves waits no more, nor does one that says what
+  // does not belong.
   bool hear(const ControlServer::Incoming& incoming);
   // In the order in which they came; whom `place` has a place for waits no more.
   void place(const std::function<bool(int peer, const Registration& registration)>& place);
-  // Of those that have waited for a second all but the first `room` are refused.
-  void refuse_beyond(int room, const std::string& why);
-  std::vector<int> peers() const;
+  // Those that have waited for a second, and of which `why`, asked in order of all, is not empty.
+  void refuse(const std::function<std::string(const Registration& registration)>& why);
+  std::vector<int> peers() const;  // whose connection is there
   // The time of this process stood still by `by`: nobody has been silent for it.
   void forgive(Clock::duration by);
 

@@ -17,16 +17,17 @@
 
 namespace kerf::runtime {
 
+template <class Time = Clock>
 class BriefWait {
  public:
-  // Waits for `come()`; false where it is time to sleep, which slept() ends.
+  // Waits for `come()`; false where it is time to sleep, of which slept() tells that it came.
   template <class Come>
   bool awake(const Come& come, Deadline deadline) {
-    begin_ = Clock::now();
+    begin_ = Time::now();
     if (usual_ < kMoment || usual_ > kBrief) return false;
     const auto end = std::min(deadline, begin_ + kBrief);
     while (!come()) {
-      if (Clock::now() >= end) return false;
+      if (Time::now() >= end) return false;
       ::sched_yield();
     }
     learn();
@@ -39,7 +40,7 @@ class BriefWait {
   static constexpr Clock::duration kBrief = std::chrono::microseconds(200);
 
   // One wait of many is no rule: a quarter of it counts, and at most so much.
-  void learn() { usual_ += (std::min(Clock::now() - begin_, 4 * kBrief) - usual_) / 4; }
+  void learn() { usual_ += (std::min(Time::now() - begin_, 4 * kBrief) - usual_) / 4; }
 
   Clock::time_point begin_;
   Clock::duration usual_ = 2 * kBrief;  // of waits, about

@@ -147,7 +147,7 @@ class ZmqControlServer final : public ControlServer {
     const auto come = [&] { return is_readable(router_, waited_); };
     if (brief_.awake(come, until)) return;
     wait_for(router_, waited_, until);
-    brief_.slept();
+    if (come()) brief_.slept();
   }
 
   bool watched_readable() const {
@@ -249,7 +249,7 @@ class ZmqControlServer final : public ControlServer {
   std::optional<Gate> gate_;            // likewise; outlives what it guards
   zmq::socket_t router_;
   EventFd event_;
-  BriefWait brief_;
+  BriefWait<> brief_;
   std::vector<int> waited_;  // the event, then what is watched
   std::string address_;
   std::unordered_map<int, Peer> peers_;

@@ -40,6 +40,11 @@ class Spares : public testing::Test {
     return Process::spawn(command);
   }
 
+  Process start_later(const std::string& seconds, const std::string& index) {
+    return Process::spawn({"/bin/sh", "-c", "sleep $0; exec \"$@\"", seconds, KERF_TEST_WORKER,
+                           "--connect", options_.listen, "--index", index});
+  }
+
   // With two workers, each of which began with these flags.
   void begin(const std::vector<std::string>& flags = {}) {
     for (int i = 0; i < 2; ++i) workers_.push_back(start_worker(flags));
@@ -157,6 +162,63 @@ TEST_F(Spares, OfAKeeperComeByThemselvesAndTakeTheSamePlace) {
   expect_work();
   crew_->stop();
   for (Process& keeper : workers_) EXPECT_EQ(keeper.wait(after(5s)), "exit code 0");
+}
+
+// Three workers, of which the second is stopped while the two others are lost one behind the other:
+// it has its place all the same.
+TEST_F(Spares, OfAKeeperHaveTheirPlacesBehindALossAmongThoseWhoComeBack) {
+  options_.spares = 0;
+  options_.workers = 3;
+  for (int i = 0; i < 3; ++i) workers_.push_back(start_worker({"--keep"}));
+  crew_ = Crew::assemble(options_);
+  crew_->start("words", {"", "", ""}, LaneTable(3, std::vector<std::vector<Lane>>(3)));
+  const std::vector<int> before = pids();
+  const int keeper = parent_of(before[2]);
+  ::kill(keeper, SIGSTOP);  // starts none
+  ::kill(before[2], SIGKILL);
+  end_of(*crew_);
+  ::kill(before[1], SIGSTOP);
+  EXPECT_THAT(kerf::tests::error_of([&] {
+                crew_->restart([&](int here, const std::string&) {
+                  if (here == 1) ::kill(before[0], SIGKILL);
+                });
+              })->message(),
+              HasSubstr("worker 0"));
+  ::kill(keeper, SIGCONT);
+  crew_->restart([&](int here, const std::string&) {
+    if (here == 2) ::kill(before[1], SIGCONT);
+  });
+  EXPECT_EQ(pids()[1], before[1]);
+  EXPECT_EQ(parent_of(pids()[2]), keeper);
+  crew_->stop();
+}
+
+// The first is not known to be lost when the second comes for its number.
+TEST_F(Spares, ThatWishForTheNumberOfOneThatJustDiedHaveIt) {
+  std::vector<std::string> told;
+  options_.spares = 0;
+  options_.begins_again = [&](const Error& loss) { told.push_back(loss.message()); };
+  workers_.push_back(start_worker({"--index", "0"}));
+  crew_ = Crew::assemble(options_, [&](int here, const std::string&) {
+    if (here != 1 || workers_.size() > 1) return;
+    workers_[0].kill(SIGKILL);
+    workers_.push_back(start_worker({"--index", "0"}));
+    workers_.push_back(start_later("2", "1"));
+  });
+  EXPECT_THAT(told, testing::ElementsAre(HasSubstr("worker 0")));
+  EXPECT_EQ(pids(), (std::vector<int>{workers_[1].pid(), workers_[2].pid()}));
+}
+
+TEST_F(Spares, ThatWishForTheNumberOfOneThatIsThereAreRefused) {
+  workers_.push_back(start_worker({"--index", "0"}));
+  crew_ = Crew::assemble(options_, [&](int here, const std::string&) {
+    if (here != 1 || workers_.size() > 1) return;
+    workers_.push_back(start_worker({"--index", "0"}));
+    workers_.push_back(start_later("3", "1"));
+  });
+  EXPECT_EQ(workers_[1].wait(after(1s)),
+            kerf::format("exit code {}", exit_code(ErrorCode::kUnavailable)));
+  EXPECT_EQ(pids(), (std::vector<int>{workers_[0].pid(), workers_[2].pid()}));
 }
 
 TEST_F(Spares, OfAKeeperComeBehindOneThatLostItsDevice) {
