@@ -21,7 +21,8 @@ class Spares {
 
   // Is told that it waits.
   void add(int peer, Registration registration);
-  // Whether the message is of one of them. One that leaves waits no more, nor does one that says what
+  // Whether the message is of one of them. One that leaves, or says what does not belong, waits no
+  // more.
   // does not belong.
   bool hear(const ControlServer::Incoming& incoming);
   // In the order in which they came; whom `place` has a place for waits no more.

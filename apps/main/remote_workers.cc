@@ -144,7 +144,7 @@ bool RemoteWorkers::is_to_start(const Line& line) const {
   return line.waits && phase_ == Phase::kStarting && runtime::Clock::now() >= line.not_before;
 }
 
-// Each once in a round of start(), as soon as its last ssh has ended, but those that are tried again.
+// Each once in a round of start(), as soon as its last ssh has ended; some are tried again.
 void RemoteWorkers::start_missing() {
   const std::lock_guard lock(mutex_);
   const bool starts = phase_ == Phase::kStarting ||
