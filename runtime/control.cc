@@ -55,7 +55,9 @@ void check_address(const std::string& address) {
   if (!address.starts_with("tcp://"))
     refuse(address, "is not of the form tcp://HOST:PORT or ipc://@NAME");
   const auto parts = split_tcp(address);
-  if (!parts) refuse(address, "has no port: write tcp://HOST:PORT with PORT from 1 to 65535, or *");
+  if (!parts)
+    refuse(address,
+           "has no port from 1 to 65535: write tcp://HOST:PORT, or * for one that is free");
   if (is_every_interface(parts->host))
     refuse(address, "means every interface of this host: name the one that workers come by");
   if (!is_host(parts->host)) refuse(address, "has no name or number of a host before its port");

@@ -23,7 +23,6 @@ class Spares {
   void add(int peer, Registration registration);
   // Whether the message is of one of them. One that leaves, or says what does not belong, waits no
   // more.
-  // does not belong.
   bool hear(const ControlServer::Incoming& incoming);
   // In the order in which they came; whom `place` has a place for waits no more.
   void place(const std::function<bool(int peer, const Registration& registration)>& place);

@@ -9,6 +9,7 @@
 #include "runtime/file.h"
 #include "runtime/keeper.h"
 #include "runtime/process.h"
+#include "runtime/unanswered.h"
 #include "runtime/wire.h"
 #include "schedmp/scheduler.h"
 
@@ -55,8 +56,12 @@ runtime::WorkerOptions parse_flags(int argc, char** argv) {
   return options;
 }
 
+void tell(const std::string& what) {
+  std::fprintf(stderr, "%s worker: %s\n", runtime::program_name().c_str(), what.c_str());
+}
+
 int report(const Error& error) {
-  std::fprintf(stderr, "%s worker: error: %s\n", runtime::program_name().c_str(), error.what());
+  tell(kerf::format("error: {}", error.what()));
   return exit_code(error.code());
 }
 
@@ -83,7 +88,8 @@ int serve(const runtime::WorkerOptions& options, const ProgramFactories& program
     full.give_up = [keeper = options.keeper](const Error& error, bool known) {
       std::_Exit(known ? exit_code(error.code()) : end_of(error, keeper));
     };
-    const auto control = runtime::make_control_client(options.scheduler, options.keys);
+    const auto control = runtime::make_control_client(
+        options.scheduler, options.keys, {.patience = options.join_timeout, .tell = tell});
     const auto told = runtime::run_worker(full, *control, handlers_of(programs));
     return told ? exit_code(told->code()) : 0;
   } catch (const Error& error) {

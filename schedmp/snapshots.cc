@@ -23,6 +23,12 @@ double seconds_since(runtime::Clock::time_point then) {
   return std::chrono::duration<double>(runtime::Clock::now() - then).count();
 }
 
+// What the system said, without the file that it said it of: "No space left on device".
+std::string reason_of(const std::string& failure) {
+  const size_t end = failure.rfind(": ");
+  return end == std::string::npos ? failure : failure.substr(end + 2);
+}
+
 }  // namespace
 
 Snapshots::Snapshots(SnapshotOptions options, EncodedProgram& program, runtime::Crew& crew,
@@ -99,8 +105,10 @@ bool Snapshots::is_kept(int64_t next_round) const {
 
 std::string Snapshots::way_on() const {
   if (newest_.empty()) return {};
-  return kerf::format("--resume {} goes on from {}", newest_.parent_path().string(),
-                      newest_.filename().string());
+  const int64_t failed = counts_.failed;
+  return kerf::format("--resume {} goes on from {}{}", newest_.parent_path().string(),
+                      newest_.filename().string(),
+                      failed > 0 ? kerf::format("; {} more could not be written", failed) : "");
 }
 
 std::vector<std::string> Snapshots::ask(const std::vector<std::string>& requests) {
@@ -124,16 +132,24 @@ bool Snapshots::take(int64_t next_round) {
   if (why.empty()) {
     ++counts_.taken;
     newest_ = path;
+    told_failure_.clear();
     prune(options_.folder, options_.keep, last_number_);
     let_go_of_left();
   } else {
-    ++counts_.failed;
     remove_checkpoint(path);
-    tell(kerf::format("no checkpoint was written, and the run goes on: {}", why));
+    fail(why);
   }
   last_ = runtime::Clock::now();
   counts_.seconds += seconds_since(begin);
   return why.empty();
+}
+
+// A disk that is full stays so for a while.
+void Snapshots::fail(const std::string& why) {
+  ++counts_.failed;
+  const std::string reason = reason_of(why);
+  if (std::exchange(told_failure_, reason) == reason) return;
+  tell(kerf::format("no checkpoint was written, and the run goes on: {}", why));
 }
 
 bool Snapshots::take_in_memory(int64_t next_round) {

@@ -111,6 +111,7 @@ class Snapshots {
   std::filesystem::path newest_whole(const std::filesystem::path& folder) const;
   void expect_this_run(const Checkpoint& manifest, const std::string& where) const;
   void go_on_from(const std::filesystem::path& path, const Checkpoint& manifest);
+  void fail(const std::string& why);
   void tell(const std::string& what) const;
   std::vector<std::string> ask(const std::vector<std::string>& requests);
 
@@ -120,6 +121,7 @@ class Snapshots {
   uint32_t job_ = 0;  // a sum of what the workers were told beforehand
   std::vector<std::string> restore_requests_;
   SnapshotCounts counts_;
+  std::string told_failure_;      // since the last that was written
   int64_t last_number_ = 0;       // due at last
   int64_t last_in_memory_ = 0;    // likewise
   bool forgot_ = false;           // what of a run before is gone from memory

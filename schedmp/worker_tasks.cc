@@ -35,6 +35,11 @@ void empty(const std::vector<PlacedPart>& parts) {
 
 }  // namespace
 
+std::string beginning_at(const RoundAndSteps& place, bool counts_steps) {
+  return counts_steps ? kerf::format("from step {}", place.steps)
+                      : kerf::format("before round {}", place.round);
+}
+
 WorkerTasks::WorkerTasks(runtime::Crew& crew, RestartOptions options, bool keeps_state)
     : crew_(crew), options_(std::move(options)), repeats_(options_.allowed) {
   const size_t workers = crew_.workers().size();
@@ -52,7 +57,7 @@ void WorkerTasks::add(int worker, const OwedTask& owed, std::string request) {
 }
 
 bool WorkerTasks::is_due(const Place& place) const {
-  if (!commits_ || place.round <= stood_) return false;
+  if (!commits_ || place.round <= stood_.round) return false;
   if (options_.commit_steps == 0) return !commit_ && runtime::Clock::now() >= next_at_;
   return place.steps >= next_steps_ || (!commit_ && later_ == 1 && bytes_of_logs() > kMuchKept);
 }
@@ -144,13 +149,13 @@ void WorkerTasks::end_commit() {
   if (!commits_) {
     if (options_.tell)
       options_.tell(kerf::format(
-          "there is no memory to keep what workers hold: behind a loss all begin again before "
-          "round {}, unless there is a checkpoint since",
-          stood_));
+          "there is no memory to keep what workers hold: behind a loss all begin again {}, unless "
+          "there is a checkpoint since",
+          beginning_at(stood_, options_.counts_steps)));
     due_.clear();
     return empty(commit.parts);
   }
-  stood_ = commit.place.round;
+  stood_ = commit.place;
   filled_.at(static_cast<size_t>(files_)) = commit.parts;
   later_ = 1;
   tried_again_ = false;
@@ -191,7 +196,7 @@ void WorkerTasks::stand(const Place& place, std::vector<std::string> restore,
                         runtime::Clock::time_point until) {
   for (TaskLog& log : logs_) log.forget();
   for (std::vector<PlacedPart>& parts : filled_) empty(std::exchange(parts, {}));
-  stood_ = place.round;
+  stood_ = place;
   restore_ = std::move(restore);
   next_at_ = std::max(next_at_, until + options_.commit_every);
   next_steps_ = std::max(next_steps_, steps_behind(place.steps, options_.commit_steps));

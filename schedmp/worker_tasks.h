@@ -42,6 +42,14 @@ struct CommitCounts {
   double seconds = 0;
 };
 
+// Between rounds: the next one, and how many steps (progress()) there were before it.
+struct RoundAndSteps {
+  int64_t round = 0;
+  int64_t steps = 0;
+};
+// "from step 500" where a person knows progress() as steps, else "before round 500".
+std::string beginning_at(const RoundAndSteps& place, bool counts_steps);
+
 struct RestartOptions {
   bool allowed = false;
   // What workers hold, in memory; else all begin again from a snapshot, or the beginning.
@@ -50,8 +58,9 @@ struct RestartOptions {
   std::chrono::milliseconds commit_every{1000};
   // In place of that: as many steps of the program's progress(), whatever they cost; 0: by time.
   int64_t commit_steps = 0;
-  // Told of a loss, and before which round all begin again, before they do.
-  std::function<void(const Error& loss, int64_t round)> lost = {};
+  bool counts_steps = false;  // what is told is told in steps of progress(), not in rounds
+  // Told of a loss, and where all begin again, before they do.
+  std::function<void(const Error& loss, const RoundAndSteps& place)> lost = {};
   runtime::Crew::Waiting waiting = {};  // for workers that connect
   // Told that there is no room for what workers hold. May be empty.
   std::function<void(const std::string&)> tell = {};
@@ -66,10 +75,7 @@ class WorkerTasks {
   void add(int worker, const OwedTask& owed, std::string request);
   // The tasks of this round come next, behind so many steps; `rests`: nothing is on its way between
   // workers before it. There they keep what they hold, if it is time.
-  struct Place {
-    int64_t round = 0;
-    int64_t steps = 0;
-  };
+  using Place = RoundAndSteps;
   void begin_round(const Place& place, bool rests);
   void send();
 
@@ -131,7 +137,7 @@ class WorkerTasks {
   std::array<std::vector<PlacedPart>, 2> filled_;  // of those that the last two were
   runtime::Clock::time_point next_at_;             // when it is time for that, or
   int64_t next_steps_ = 0;                         // behind as many steps
-  int64_t stood_ = 0;                              // the round before which they begin again
+  Place stood_;                                    // where they begin again
   std::vector<std::string> restore_;               // by which; none: as they start
   int64_t later_ = 1;         // times as long to the next commit, behind some in vain
   bool tried_again_ = false;  // by steps: one that was in vain

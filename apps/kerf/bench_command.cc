@@ -21,8 +21,6 @@ struct BenchSchedulesCommand {
   bool json = false;
 
   int run() {
-    check_range(std::optional(flags.steps), "--steps", kMostSteps);
-    check_range(std::optional(flags.warm_up), "--warm-up", kMostSteps);
     require(!flags.own_costs || !flags.simulate_only, "--own-costs",
             "nothing runs by --simulate-only; leave one of them out");
     flags.equal_memory = !no_equal_memory;
@@ -50,7 +48,7 @@ void add_schedules_flags(CLI::App& command, BenchSchedulesCommand& state) {
   command
       .add_option("--batch", flags.plan.batch,
                   "Rows per step (default 128, or as many as --micro-batches has)")
-      ->check(whole_number<int64_t>())
+      ->check(whole_number<int64_t>(1, partitioner::kMostRows))
       ->type_name("ROWS");
   command
       .add_option("--schedules", state.schedules,
@@ -63,10 +61,10 @@ void add_schedules_flags(CLI::App& command, BenchSchedulesCommand& state) {
       ->transform(byte_size())
       ->type_name("BYTES");
   command.add_option("--steps", flags.steps, "Of each schedule, the median of which counts")
-      ->check(whole_number<int64_t>())
+      ->check(whole_number<int64_t>(1, kMostSteps))
       ->capture_default_str();
   command.add_option("--warm-up", flags.warm_up, "Steps before those, at least one")
-      ->check(whole_number<int64_t>())
+      ->check(whole_number<int64_t>(1, kMostSteps))
       ->capture_default_str();
   add_data_flag(command, flags.data);
   add_optimizer_flags(command, flags.plan);

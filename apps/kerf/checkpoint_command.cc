@@ -50,7 +50,7 @@ struct CheckpointCommand {
  private:
   void remove_old(const fs::path& from) const;
   std::vector<Listed> list(const fs::path& from) const;
-  void export_newest(const std::vector<Listed>& all, const fs::path& from) const;
+  fs::path export_newest(const std::vector<Listed>& all, const fs::path& from) const;
 };
 
 // Those that are not whole stay beside the `keep` newest that are.
@@ -86,7 +86,9 @@ std::vector<Listed> CheckpointCommand::list(const fs::path& from) const {
   return all;
 }
 
-void CheckpointCommand::export_newest(const std::vector<Listed>& all, const fs::path& from) const {
+// The checkpoint that they are of.
+fs::path CheckpointCommand::export_newest(const std::vector<Listed>& all,
+                                          const fs::path& from) const {
   const auto whole = [](const Listed& each) { return schedmp::faults_of(each.path).empty(); };
   const auto newest = std::ranges::find_if(all, whole);
   if (newest == all.end())
@@ -102,6 +104,7 @@ void CheckpointCommand::export_newest(const std::vector<Listed>& all, const fs::
   runtime::LocalStore own_files;
   schedmp::StoredSlices slices(own_files, schedmp::placed_pieces(newest->path, manifest));
   schedmp::export_weights(training_factories().model(source->second), slices, out, numbering);
+  return newest->path;
 }
 
 Json json_of(const std::vector<Listed>& all) {
@@ -142,11 +145,16 @@ int CheckpointCommand::run() const {
   const fs::path from = checkpoints_of(folder);
   const bool none_stays = prune && keep == 0;
   require(!verify || !none_stays, "--verify", "--keep 0 leaves nothing to look at");
-  if (!out.empty()) export_newest(list(from), from);
+  const fs::path exported = out.empty() ? fs::path() : export_newest(list(from), from);
   if (prune) remove_old(from);
   const std::vector<Listed> all = none_stays ? std::vector<Listed>() : list(from);
   answer(
-      json, [&] { return json_of(all); }, [&](bool colour) { return text_of(all, colour); });
+      json, [&] { return json_of(all); },
+      [&](bool colour) {
+        return text_of(all, colour) +
+               (out.empty() ? ""
+                            : format("weights  {}, of {}\n", out, exported.filename().string()));
+      });
   if (!verify) return 0;
   if (std::ranges::none_of(all, &Listed::is_whole)) {
     tell_notes({format("no checkpoint in {} is whole: --resume has nothing to go on from",

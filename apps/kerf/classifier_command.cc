@@ -44,7 +44,6 @@ void ClassifierCommand::check_flags() const {
           format("{} is not above 0", options_.c));
   require(std::isfinite(options_.bias) && options_.bias >= 0, "--bias",
           format("{} is not 0 or more", options_.bias));
-  require(options_.sweeps >= 1, "--sweeps", "it is not at least 1");
   check_convergence_flags(options_);
   require(out_.empty() || can_hold_file(out_), "--out", format("there is no folder for {}", out_));
   const bool matrix = is_matrix_file(options_.file.data);
@@ -123,7 +122,7 @@ void ClassifierCommand::add_flags(CLI::App& command) {
   command
       .add_option("--sweeps", options_.sweeps,
                   "How often a worker goes through its rows in a round")
-      ->check(whole_number<int>())
+      ->check(whole_number<int>(1))
       ->capture_default_str();
   add_seed_flag(command, options_.seed, "Of the order of rows");
   command.add_option("--out", out_, "Where to write the model, as text")->type_name("FILE");

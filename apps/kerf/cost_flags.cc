@@ -53,7 +53,7 @@ void add_cost_flags(CLI::App& command, CostFlags& flags) {
       .add_option("--jitter", flags.jitter,
                   "By how much an action may take longer, as a fraction, drawn for each of 100 "
                   "steps: tells what 95 of them take at most")
-      ->check(CLI::Range(0.0, 1e6))
+      ->check(number_within(0, 1e6))
       ->type_name("FRACTION");
   command.add_option("--seed", flags.seed, "Of what --jitter draws (default 0)")
       ->check(whole_number<uint64_t>())

@@ -98,7 +98,6 @@ schedmp::Schedule as_asked(const ScheduleFlags& flags, schedmp::Schedule schedul
 }
 
 ExaminedSchedule examine(const ScheduleFlags& flags) {
-  check_range(flags.in_flight, "--in-flight", partitioner::kMostMicroBatches);
   require(!flags.in_flight || !flags.searches(), "--in-flight",
           "of a search it is --keep that says so");
   require(!flags.in_flight || is_built_in(flags.name()), "--in-flight",

@@ -74,9 +74,6 @@ void LassoCommand::check_flags_of_schedule() const {
           format("{} is not from 0 up to 1; 0.2 to 0.3 is a good one", threshold));
   require(sweeps || command_->get_option("--sweeps")->count() == 0, "--sweeps",
           "it is of --schedule sweeps");
-  require(by_sweeps_.sweeps >= 1, "--sweeps", "it is not at least 1");
-  require(by_sets_.depth >= 1, "--depth", "it is not at least 1");
-  require(!set_size_ || *set_size_ >= 1, "--set-size", "it is not at least 1");
 }
 
 void LassoCommand::check() {
@@ -147,16 +144,16 @@ void LassoCommand::add_schedule_flags(CLI::App& command) {
   command
       .add_option("--sweeps", by_sweeps_.sweeps,
                   "How often a worker goes through its columns in a round of --schedule sweeps")
-      ->check(whole_number<int>())
+      ->check(whole_number<int>(1))
       ->capture_default_str();
   command
       .add_option("--set-size", set_size_,
                   "Variables of a round, at most (default 256, or so few that all rounds under way "
                   "have an eighth of the variables)")
-      ->check(whole_number<int64_t>())
+      ->check(whole_number<int64_t>(1))
       ->type_name("N");
   command.add_option("--depth", by_sets_.depth, "Rounds under way")
-      ->check(whole_number<int>())
+      ->check(whole_number<int>(1))
       ->capture_default_str();
   command
       .add_option("--threshold", sets.dependency.threshold,

@@ -32,7 +32,6 @@ std::optional<schedmp::LbfgsOptions> LbfgsFlags::applied_to(PlanFlags& plan,
     require(plan.command->get_option(flag)->count() == 0, flag,
             "it would do nothing beside --optimizer lbfgs, each of whose iterations takes the "
             "gradient of all rows and finds its own step");
-  check_range(history, "--history", schedmp::kMostHistory);
   schedmp::LbfgsOptions options;
   options.history = history.value_or(options.history);
   options.most_gradient = tolerance.value_or(options.most_gradient);
@@ -52,7 +51,7 @@ void add_lbfgs_flags(CLI::App& command, LbfgsFlags& flags) {
           format("Of lbfgs: changes of weights and gradient that it keeps, two vectors each "
                  "(default {})",
                  defaults.history))
-      ->check(whole_number<int>())
+      ->check(whole_number<int>(1, schedmp::kMostHistory))
       ->type_name("N");
   command
       .add_option("--tol", flags.tolerance,

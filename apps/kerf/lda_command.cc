@@ -65,8 +65,6 @@ void LdaCommand::check_numbers() {
        {std::pair(options_.alpha, "--alpha"), {options_.beta, "--beta"}})
     require(number >= kLeastPrior && number <= kMostPrior, flag,
             format("{} is not within {} and {}", number, kLeastPrior, kMostPrior));
-  require(options_.iterations >= 1, "--iterations", "it is not at least 1");
-  check_range(std::optional(options_.blocks_per_worker), "--blocks", kMostWordBlocks);
 }
 
 void LdaCommand::check_files() {
@@ -122,7 +120,6 @@ Json LdaCommand::told(Lda& program, const std::optional<double>& held, int64_t w
 }
 
 void LdaCommand::run(ProgramRun& run) {
-  check_range(std::optional(options_.topics), "--topics", kMostTopics);
   check_numbers();
   check_files();
   const auto words = std::ssize(tokens_.of_words), documents = std::ssize(tokens_.of_documents);
@@ -178,7 +175,7 @@ void LdaCommand::add_files(CLI::App& command) {
 void LdaCommand::add_flags(CLI::App& command) {
   add_files(command);
   command.add_option("--topics", options_.topics, "How many topics there are")
-      ->check(whole_number<int>())
+      ->check(whole_number<int>(1, kMostTopics))
       ->capture_default_str();
   command
       .add_option("--alpha", alpha_,
@@ -189,10 +186,10 @@ void LdaCommand::add_flags(CLI::App& command) {
   command
       .add_option("--iterations", options_.iterations,
                   "In each of which every token's topic is drawn once")
-      ->check(whole_number<int64_t>())
+      ->check(whole_number<int64_t>(1))
       ->capture_default_str();
   command.add_option("--blocks", options_.blocks_per_worker, "Blocks of words for each worker")
-      ->check(whole_number<int>())
+      ->check(whole_number<int>(1, kMostWordBlocks))
       ->capture_default_str();
   add_balance_flag(command, "documents", options_.balance);
   add_seed_flag(command, options_.seed, "Of the topics that are drawn");

@@ -77,7 +77,6 @@ void LearningFlags::apply(const Planned& planned, schedmp::TrainingOptions& opti
   options.rates = schedmp::parse_rate_schedule(schedule);
   options.rates.warm_up = warm_up;
   options.patience = patience.value_or(0);
-  require(!patience || *patience >= 1, "--early-stop", "0 evaluations are no patience");
 }
 
 std::string optimizer_text(const schedmp::TrainingOptions& options) {
@@ -145,7 +144,7 @@ void add_learning_flags(CLI::App& command, LearningFlags& flags) {
           "--early-stop", flags.patience,
           "Stop after so many epochs without a lower test loss, and keep the weights of the "
           "lowest")
-      ->check(whole_number<int>())
+      ->check(whole_number<int>(1))
       ->type_name("EPOCHS");
 }
 

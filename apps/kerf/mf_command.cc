@@ -61,12 +61,9 @@ void MfCommand::check_numbers() const {
   finite(options_.step, "--step", true);
   finite(options_.decay, "--decay", false);
   finite(options_.tolerance, "--tol", false);
-  check_range(std::optional(options_.rank), "--rank", kMostRank);
-  check_range(std::optional(options_.blocks_per_worker), "--blocks", kMostBlocksPerWorker);
   for (const char* flag : {"--step", "--decay"})
     require(algorithm_ == "sgd" || command_->get_option(flag)->count() == 0, flag,
             "it is of --algorithm sgd");
-  require(options_.iterations >= 1, "--iterations", "it is not at least 1");
 }
 
 void MfCommand::check_files() {
@@ -131,7 +128,7 @@ Json MfCommand::told(Mf& program, int64_t rounds) const {
 
 void MfCommand::add_fit_flags(CLI::App& command) {
   command.add_option("--rank", options_.rank, "Numbers of a row of p and of q")
-      ->check(whole_number<int>())
+      ->check(whole_number<int>(1, kMostRank))
       ->capture_default_str();
   command
       .add_option("--lambda", options_.lambda,
@@ -147,7 +144,7 @@ void MfCommand::add_fit_flags(CLI::App& command) {
                   "Iteration t, from 0, has steps of step / (1 + decay t^1.5)")
       ->capture_default_str();
   command.add_option("--iterations", options_.iterations, "Stop after so many, at the latest")
-      ->check(whole_number<int64_t>())
+      ->check(whole_number<int64_t>(1))
       ->capture_default_str();
   command
       .add_option("--tol", options_.tolerance,
@@ -174,7 +171,7 @@ void MfCommand::add_flags(CLI::App& command) {
       ->check(CLI::IsMember(kAlgorithms))
       ->capture_default_str();
   command.add_option("--blocks", options_.blocks_per_worker, "Blocks of items for each worker")
-      ->check(whole_number<int>())
+      ->check(whole_number<int>(1, kMostBlocksPerWorker))
       ->capture_default_str();
   add_balance_flag(command, "users", options_.balance);
   add_seed_flag(command, options_.seed, "Of the first rows and of the order of ratings");

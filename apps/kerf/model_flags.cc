@@ -71,7 +71,6 @@ std::string ModelFlags::onnx_source(const std::string& file) const {
   refuse_where(classes.has_value(), "--classes", "of an ONNX file it is --head that says it");
   refuse_where(image.has_value(), "--image-size", kWhy);
   OnnxSource source{.file = file, .train = train, .freeze = freeze, .loss = loss};
-  check_range(head, "--head", kMostClasses);
   for (const auto& [flag, patterns] : {std::pair("--train", &train), {"--freeze", &freeze}})
     for (const std::string& pattern : *patterns) exact_json(pattern, flag);
   source.head = head.value_or(0);
@@ -108,7 +107,7 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
       ->type_name("NAME");
   command
       .add_option("--head", flags.head, "Of an ONNX file: a new last layer, for so many classes")
-      ->check(whole_number<int64_t>())
+      ->check(whole_number<int64_t>(1, kMostClasses))
       ->type_name("CLASSES");
   command
       .add_option("--bn", flags.norms,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "apps/kerf/flag_rules.h"
+#include "apps/kerf/planned_setting.h"
 #include "apps/main/device_list.h"
 #include "apps/main/flag_values.h"
 #include "ops/optimizer.h"
@@ -47,7 +48,8 @@ void take_micro_batches(const std::string& text, PlanFlags& flags) {
   flags.given_sizes.clear();
   if (text.find(',') == std::string::npos) {
     std::string number = text;
-    if (const std::string wrong = whole_number<int>()(number); !wrong.empty())
+    if (const std::string wrong = whole_number<int>(1, partitioner::kMostMicroBatches)(number);
+        !wrong.empty())
       throw Error(ErrorCode::kUsage, wrong + ", nor the rows of each with commas, as in 32,16,8,8");
     flags.micro_batches = std::stoi(text);
     return;
@@ -80,13 +82,13 @@ void PlanFlags::run_on(const CrewFlags& crew) {
   devices = device_kinds(crew);
 }
 
-void add_count_flags(CLI::App& command, PlanFlags& flags) {
+void add_count_flags(CLI::App& command, PlanFlags& flags, int most_workers) {
   flags.command = &command;
   command
       .add_option("--workers", flags.workers,
                   format("How many parts to cut into (default {}, or a schedule file's)",
                          flags.default_workers))
-      ->check(whole_number<int>())
+      ->check(whole_number<int>(1, most_workers))
       ->type_name("N");
   command
       .add_option_function<std::string>(
@@ -102,19 +104,19 @@ std::vector<CLI::Option*> add_division_flags(CLI::App& command, PlanFlags& flags
           ->check(parsed_by(parse_cut_or_auto))
           ->type_name("CUT"),
       command.add_option("--stages", flags.stages, help_for("--stages", "how many (default 2)"))
-          ->check(whole_number<int>())
+          ->check(whole_number<int>(1, kMostWorkers))
           ->type_name("N"),
       command
           .add_option("--batch", flags.batch,
                       "Rows per step (default 128, or as many as --micro-batches has)")
-          ->check(whole_number<int64_t>())
+          ->check(whole_number<int64_t>(1, partitioner::kMostRows))
           ->type_name("ROWS"),
       command
           .add_option(
               "--slots", flags.slots,
               "Messages ahead per path, beyond what its two ends hold (default 2, or as many as "
               "the schedule needs)")
-          ->check(whole_number<int>())
+          ->check(whole_number<int>(1, kMostSlots))
           ->type_name("N")};
 }
 
@@ -195,7 +197,7 @@ std::vector<CLI::Option*> add_setting_flags(CLI::App& command, PlanFlags& flags)
       command
           .add_option("--threads", flags.threads,
                       "Per worker (default 1): each takes scratch memory")
-          ->check(whole_number<int>())
+          ->check(whole_number<int>(1, kMostThreads))
           ->type_name("N"),
       command
           .add_option_function<std::string>(

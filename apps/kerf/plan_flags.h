@@ -55,7 +55,7 @@ struct PlanFlags : ModelFlags {
 
 void add_cut_flags(CLI::App& command, PlanFlags& flags);
 // Those of them that a schedule by itself has a use for: how many workers and micro-batches.
-void add_count_flags(CLI::App& command, PlanFlags& flags);
+void add_count_flags(CLI::App& command, PlanFlags& flags, int most_workers = kMostWorkers);
 // And those that it has none for.
 std::vector<CLI::Option*> add_division_flags(CLI::App& command, PlanFlags& flags);
 CLI::Option* add_plan_file_flag(CLI::App& command, std::string& file);

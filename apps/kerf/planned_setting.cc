@@ -18,12 +18,7 @@ partitioner::SlotPlace slot_place_over(const std::string& transport) {
 }  // namespace
 
 void check_ranges(const PlanFlags& flags) {
-  check_range(flags.workers, "--workers", kMostWorkers);
-  check_range(flags.stages, "--stages", kMostWorkers);
-  check_range(flags.batch, "--batch", partitioner::kMostRows);
-  check_range(flags.micro_batches, "--micro-batches", partitioner::kMostMicroBatches);
-  check_range(flags.slots, "--slots", kMostSlots);
-  check_range(flags.threads, "--threads", kMostThreads);
+  check_range(flags.workers, "--workers", kMostWorkers);  // a schedule without a plan has more
   const double momentum = flags.momentum.value_or(0);
   require(momentum >= 0 && momentum < 1, "--momentum", format("{} is not within [0, 1)", momentum));
   require(momentum == 0 || flags.optimizer.value_or("sgd") == "sgd", "--momentum",

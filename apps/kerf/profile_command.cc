@@ -19,6 +19,7 @@ namespace kerf::apps {
 
 namespace {
 
+constexpr int64_t kMostSteps = 1000;
 constexpr size_t kOperatorsShown = 20;  // operators, those that take most
 
 struct ProfileCommand {
@@ -81,8 +82,6 @@ std::string ProfileCommand::text(const std::vector<OperatorTimes>& times, bool c
 }
 
 int ProfileCommand::run() {
-  check_range(std::optional(rows), "--rows", partitioner::kMostRows);
-  check_range(std::optional(steps), "--steps", 1000);
   flags.run_on(crew);
   flags.workers = 1;
   flags.batch = rows;
@@ -110,10 +109,10 @@ void add_profile_command(CLI::App& app, Chosen& chosen) {
   add_threads_flag(*command, state->crew);
   add_optimizer_flags(*command, state->flags);
   command->add_option("--rows", state->rows, "Rows of a micro-batch, as plans will have")
-      ->check(whole_number<int64_t>())
+      ->check(whole_number<int64_t>(1, partitioner::kMostRows))
       ->capture_default_str();
   command->add_option("--steps", state->steps, "Of training on made-up rows; the first warms up")
-      ->check(whole_number<int64_t>())
+      ->check(whole_number<int64_t>(1, kMostSteps))
       ->capture_default_str();
   command->add_option("--out", state->out, "Where the profile goes")
       ->type_name("FILE")

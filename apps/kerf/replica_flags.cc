@@ -43,7 +43,6 @@ schedmp::ReplicaOptions ReplicaFlags::applied_to(PlanFlags& plan, const std::str
   const auto needs_replicas = [&](bool given, const char* flag) {
     require(!given || replicas > 1, flag, "it is of several replicas: give --replicas 2 or more");
   };
-  require(replicas >= 1, kReplicas, format("{} is not at least 1", replicas));
   needs_replicas(consistency.has_value(), "--consistency");
   needs_replicas(server_groups.has_value(), "--server-groups");
   needs_replicas(push_every.has_value(), "--push-every");
@@ -81,7 +80,7 @@ void add_replica_flags(CLI::App& command, ReplicaFlags& flags) {
       .add_option(kReplicas, flags.replicas,
                   "So many plans train at once, each on --workers (default 1) and its own rows, "
                   "--batch of them in a step")
-      ->check(whole_number<int>())
+      ->check(whole_number<int>(1, kMostWorkers))
       ->type_name("R")
       ->capture_default_str();
   command
@@ -98,17 +97,17 @@ void add_replica_flags(CLI::App& command, ReplicaFlags& flags) {
       .add_option("--server-groups", flags.server_groups,
                   "Of async: tables so many times, each of as many replicas, which tell "
                   "each other what they changed; as many as replicas: Hogwild (default 1)")
-      ->check(whole_number<int>())
+      ->check(whole_number<int>(1, kMostWorkers))
       ->type_name("G");
   command
       .add_option("--push-every", flags.push_every,
                   "Of async: push the sum of so many steps' gradients (default 1)")
-      ->check(whole_number<int64_t>())
+      ->check(whole_number<int64_t>(1))
       ->type_name("STEPS");
   command
       .add_option("--fetch-every", flags.fetch_every,
                   "Of async: fetch weights so seldom, with plain steps in between (default 1)")
-      ->check(whole_number<int64_t>())
+      ->check(whole_number<int64_t>(1))
       ->type_name("STEPS");
 }
 

@@ -16,6 +16,10 @@ namespace kerf::apps {
 
 namespace {
 
+constexpr int64_t kMostRows = 10'000'000;
+constexpr int64_t kMostColumns = 100'000;
+constexpr int64_t kMostSweeps = std::numeric_limits<int>::max();
+
 int64_t blocks_of(const LeastSquaresOptions& options) {
   return (options.columns + options.block - 1) / options.block;
 }
@@ -44,15 +48,12 @@ int LeastSquaresCommand::run() const {
     require(value >= least && value <= most, flag,
             format("{} is not within {} and {}", value, least, most));
   };
-  check("--workers", workers, 1, kMostWorkers);
-  check("--rows", options.rows, workers, 10'000'000);
-  check("--columns", options.columns, 1, 100'000);
+  check("--rows", options.rows, workers, kMostRows);
   check("--block", options.block, 1, options.columns);
   require(options.block <= largest_block(), "--block",
           format("{} is more than {}, the largest that fits: a worker answers a round with block x "
                  "block numbers in one control message, of at most {} bytes",
                  options.block, largest_block(), runtime::kMaxControlMessage));
-  check("--sweeps", options.sweeps, 1, std::numeric_limits<int>::max());
 
   const double bytes =
       static_cast<double>(options.rows) * static_cast<double>(options.columns) * sizeof(double);
@@ -96,22 +97,22 @@ void add_run_command(CLI::App& app, Chosen& chosen) {
       ->required()
       ->check(CLI::IsMember({"least-squares"}));
   command->add_option("--rows", state->options.rows, "Of the matrix")
-      ->check(whole_number<int64_t>())
+      ->check(whole_number<int64_t>(1, kMostRows))
       ->capture_default_str();
   command->add_option("--columns", state->options.columns, "Of the matrix")
-      ->check(whole_number<int64_t>())
+      ->check(whole_number<int64_t>(1, kMostColumns))
       ->capture_default_str();
   command
       ->add_option("--block", state->options.block,
                    format("Coordinates per round, {} at most", largest_block()))
-      ->check(whole_number<int64_t>())
+      ->check(whole_number<int64_t>(1))
       ->capture_default_str();
   command->add_option("--sweeps", state->options.sweeps, "Over all coordinates, at most")
-      ->check(whole_number<int64_t>())
+      ->check(whole_number<int64_t>(1, kMostSweeps))
       ->capture_default_str();
   add_seed_flag(*command, state->options.seed, "Of the matrix");
   command->add_option("--workers", state->workers, "Rows are divided over them")
-      ->check(whole_number<int>())
+      ->check(whole_number<int>(1, kMostWorkers))
       ->capture_default_str();
   add_crew_flags(*command, state->crew_flags);
   add_json_flag(*command, state->json);

@@ -244,7 +244,8 @@ Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedu
                               }},
                          *progress,
                          {.snapshots = snapshots,
-                          .restarts = {.keeps = !outcome.kept || outcome.kept->forbidden.empty()},
+                          .restarts = {.keeps = !outcome.kept || outcome.kept->forbidden.empty(),
+                                       .counts_steps = kind == RunKind::kTrain},
                           .leaves = watch.leaves});
   outcome.rows_per_second = progress->rows_per_second();
   outcome.median_step_seconds = progress->median_step_seconds();

@@ -41,7 +41,6 @@ SaveEvery parse_save_every(const std::string& text) {
 }
 
 void SaveFlags::check() const {
-  require(keep >= 1, "--keep", "the newest stays: at least 1");
   require(resume.empty() || fs::is_directory(resume), "--resume",
           format("there is no folder {}", resume));
 }
@@ -102,7 +101,7 @@ void add_save_flags(CLI::App& command, SaveFlags& flags) {
       ->check(parsed_by([](const std::string& text) { parse_save_every(text); }))
       ->type_name("WHEN");
   command.add_option("--keep", flags.keep, "Of a run's checkpoints, the newest")
-      ->check(whole_number<int64_t>())
+      ->check(whole_number<int64_t>(1))
       ->type_name("K")
       ->capture_default_str();
   command.add_flag("--checkpoints-go", flags.go_at_end)->group("");  // nobody gives it

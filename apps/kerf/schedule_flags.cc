@@ -30,13 +30,13 @@ void add_own_flags(CLI::App& command, ScheduleFlags& flags) {
   command
       .add_option("--chunks", flags.chunks,
                   "Stages on each worker, of schedules that have several (default: two)")
-      ->check(whole_number<int>())
+      ->check(whole_number<int>(1, kMostStageWorkers))
       ->type_name("V");
   command
       .add_option("--in-flight", flags.in_flight,
                   "Of a schedule by name: forwards wait until their worker keeps fewer micro-"
                   "batches than this, of all its stages together (default: as many as it has)")
-      ->check(whole_number<int>())
+      ->check(whole_number<int>(1, partitioner::kMostMicroBatches))
       ->type_name("N");
   command.add_flag("--recompute", flags.recompute,
                    "Keep what a stage was sent alone, and run each forward again before its "
@@ -74,7 +74,7 @@ std::vector<const CLI::Option*> add_schedule_flags(CLI::App& command, ScheduleFl
              fmt::join(schedmp::schedule_names(), ", "), flags.plan.default_schedule));
   command.add_option("--model", flags.plan.model, "Prove it for a cut of this model");
   add_plan_file_flag(command, flags.plan_file);
-  add_count_flags(command, flags.plan);
+  add_count_flags(command, flags.plan, kMostStageWorkers);
   add_own_flags(command, flags);
   add_schedule_search_flags(command, flags.search);
   std::vector<const CLI::Option*> of_plan = add_plan_flags(command, flags.plan);

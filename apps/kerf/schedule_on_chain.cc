@@ -19,14 +19,11 @@ void check_flags(const ScheduleFlags& flags) {
   require(flags.costs.costs != kPlanCosts, "--costs",
           "what a plan is priced by needs --model or --plan");
   check_schedule_search_flags(flags.search, flags.plan.schedule.value_or(""));
-  check_range(flags.plan.workers, "--workers", kMostStageWorkers);
-  check_range(flags.plan.micro_batches, "--micro-batches", partitioner::kMostMicroBatches);
   require(
       flags.plan.given_sizes.empty(), "--micro-batches",
       format("{} are rows, of a model's step: give --model or --plan, or how many "
              "micro-batches there are: --micro-batches {}",
              partitioner::sizes_text(0, flags.plan.given_sizes), flags.plan.given_sizes.size()));
-  check_range(flags.chunks, "--chunks", kMostStageWorkers);
 }
 
 void take_found(const ScheduleFlags& flags, ScheduleRecord& record) {

@@ -75,7 +75,7 @@ void add_schedule_search_flags(CLI::App& command, ScheduleSearchFlags& flags) {
           format("Of a search: for so long it improves what it found (default {}), and tries "
                  "rules before, for five seconds at least; less where nothing can be better",
                  kSeconds))
-      ->check(CLI::Range(0.0, kMostSeconds))
+      ->check(number_within(0, kMostSeconds))
       ->type_name("SECONDS");
 }
 

@@ -123,7 +123,6 @@ schedmp::Sweep SweepCommand::sweep_of(SweepRecord& record) const {
   sweep.workers = numbers_within(workers, "--workers", kMostStageWorkers);
   sweep.micro_batches =
       numbers_within(micro_batches, "--micro-batches", partitioner::kMostMicroBatches);
-  check_range(chunks, "--chunks", kMostStageWorkers);
   sweep.chunks = chunks.value_or(0);
   add_settings(sweep, record);
   require(sweep.points() <= kMostPoints, "sweep",
@@ -229,7 +228,7 @@ void add_schedule_sweep_command(CLI::App& schedule_command, Chosen& chosen) {
   command
       ->add_option("--chunks", state->chunks,
                    "Stages on each worker, of schedules that have several (default: two)")
-      ->check(whole_number<int>())
+      ->check(whole_number<int>(1, kMostStageWorkers))
       ->type_name("V");
   add_message_flags(*command, state->messages);
   command->add_option("--csv", state->csv, "Write the table here as CSV")->type_name("FILE");

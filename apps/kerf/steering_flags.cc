@@ -38,7 +38,6 @@ partitioner::Steering steering_of(const SteeringFlags& flags, bool by_file) {
         at_flag("--together", [&] { return partitioner::parse_patterns(text); }));
   for (const std::string& text : flags.apart)
     steering.apart.push_back(at_flag("--apart", [&] { return partitioner::parse_patterns(text); }));
-  check_range(flags.stages_per_worker, "--stages-per-worker", partitioner::kMostParts);
   steering.stages_per_worker = flags.stages_per_worker.value_or(steering.stages_per_worker);
   if (!flags.places.empty())
     steering.places =
@@ -115,7 +114,7 @@ void add_steering_flags(CLI::App& command, SteeringFlags& flags) {
               "--stages-per-worker",
               "so many stages on each worker: in turn, as interleaved pipelines have them, or as "
               "else the step is shortest; of a graph read with --format, at most so many"))
-      ->check(whole_number<int>())
+      ->check(whole_number<int>(1, partitioner::kMostParts))
       ->type_name("N");
 }
 

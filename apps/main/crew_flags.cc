@@ -30,7 +30,6 @@ constexpr double kMostPatience = 24 * 3600.0;  // seconds
 
 runtime::CrewOptions crew_options(const CrewFlags& flags, const CrewNeeds& needs,
                                   const Interrupts& interrupts) {
-  check_range(flags.threads, "--threads", kMostThreads);
   require(
       flags.listen.empty() || flags.launched || !flags.device, "--device",
       format("it is of local workers, and with --listen there are none; give it to each that is "
@@ -143,7 +142,7 @@ void add_crew_flags(CLI::App& command, CrewFlags& flags) {
   command
       .add_option("--spares", flags.spares,
                   "With --listen: as many workers more may wait, and take the places of lost ones")
-      ->check(CLI::Range(0, kMostWorkers))
+      ->check(whole_number<int>(0, kMostWorkers))
       ->type_name("N")
       ->capture_default_str();
   command
@@ -171,7 +170,7 @@ CLI::Option* add_keep_workers_flag(CLI::App& command, std::optional<int>& second
       .add_option("--keep-workers", seconds,
                   "Keep what workers hold in this host's memory, too, about every second: should "
                   "this process be killed, it is there for so long, and --resume goes on from it")
-      ->check(CLI::Range(1, kMostKeptSeconds))
+      ->check(whole_number<int>(1, kMostKeptSeconds))
       ->type_name("SECONDS");
 }
 
@@ -184,13 +183,12 @@ void add_buddy_flag(CLI::App& command, CrewFlags& flags, const std::string& step
                  "done again. With --keep-workers, that is as often (default: about every "
                  "second, for at most a hundredth of the time)",
                  step))
-      ->check(whole_number<int64_t>())
+      ->check(whole_number<int64_t>(1))
       ->type_name("N");
 }
 
 void check_buddy_flag(const CrewFlags& flags, bool in_memory) {
   if (!flags.buddy_every) return;
-  require(*flags.buddy_every >= 1, kBuddyEvery, "it is not at least 1");
   require(!flags.no_restart || in_memory, kBuddyEvery,
           "with --no-restart the loss of a worker ends the run, and nothing is kept; leave one of "
           "them out");
@@ -203,7 +201,7 @@ void check_buddy_flag(const CrewFlags& flags, bool in_memory) {
 
 void add_threads_flag(CLI::App& command, CrewFlags& flags) {
   command.add_option("--threads", flags.threads, "Per worker (default 1)")
-      ->check(whole_number<int>())
+      ->check(whole_number<int>(1, kMostThreads))
       ->type_name("N");
 }
 

@@ -10,6 +10,7 @@
 
 #include "apps/main/answer.h"
 #include "apps/main/launched.h"
+#include "apps/main/own_worker.h"
 #include "apps/main/remote_workers.h"
 #include "apps/report/terminal.h"
 #include "runtime/error.h"
@@ -46,22 +47,40 @@ std::unique_ptr<RemoteWorkers> remote_workers(const CrewFlags& flags, const Crew
                                          options, interrupts.request());
 }
 
+// Of a launcher's first task; null where it keeps none.
+std::unique_ptr<OwnWorker> own_worker(const CrewFlags& flags, const Interrupts& interrupts) {
+  if (flags.own_worker.empty()) return nullptr;
+  return std::make_unique<OwnWorker>(flags.own_worker, flags.spares > 0, interrupts.request());
+}
+
+// Workers that this process starts beside those of the crew, and looks after. Each may be null.
+struct Started {
+  OwnWorker* own = nullptr;
+  RemoteWorkers* remote = nullptr;
+};
+
+runtime::Crew::Waiting which_tasks_are_here(const CrewFlags& flags, const CrewNeeds& needs,
+                                            OwnWorker* own, bool again) {
+  return [tell = tell_who_is_here(flags, needs, again), workers = needs.workers, own, again,
+          others = needs.workers + flags.spares - (own == nullptr ? 0 : 1)](
+             int here, const std::string& address) {
+    if (own != nullptr && here == workers) own->all_are_here();
+    if (here > 0) return tell(here, address);
+    if (again)
+      fmt::print(stderr, "the task of a lost worker starts another\n");
+    else
+      fmt::print(stderr, "listening at {} for {}\n", address, plural(others, "other task"));
+    if (own != nullptr) own->awaited(again);
+  };
+}
+
 // Behind a loss (`again`) those whose process is gone are started anew.
 runtime::Crew::Waiting who_is_here(const CrewFlags& flags, const CrewNeeds& needs,
-                                   RemoteWorkers* remote, bool again) {
-  if (flags.launched)
-    return [tell = tell_who_is_here(flags, needs, again), again,
-            others = needs.workers + flags.spares - (flags.own_worker.empty() ? 0 : 1)](
-               int here, const std::string& address) {
-      if (here > 0) return tell(here, address);
-      if (again)
-        fmt::print(stderr, "the task of a lost worker starts another\n");
-      else
-        fmt::print(stderr, "listening at {} for {}\n", address, plural(others, "other task"));
-    };
-  if (remote == nullptr) return tell_who_is_here(flags, needs, again);
-  return [tell = tell_who_is_here(flags, needs, again), workers = needs.workers, remote, again](
-             int here, const std::string& address) {
+                                   const Started& started, bool again) {
+  if (flags.launched) return which_tasks_are_here(flags, needs, started.own, again);
+  if (started.remote == nullptr) return tell_who_is_here(flags, needs, again);
+  return [tell = tell_who_is_here(flags, needs, again), workers = needs.workers,
+          remote = started.remote, again](int here, const std::string& address) {
     if (here == workers) remote->all_are_here();
     if (here > 0) return tell(here, address);
     fmt::print(stderr, "{} over ssh\n",
@@ -70,18 +89,22 @@ runtime::Crew::Waiting who_is_here(const CrewFlags& flags, const CrewNeeds& need
   };
 }
 
-schedmp::RestartOptions restarts(const CrewFlags& flags, const CrewNeeds& needs,
-                                 RemoteWorkers* remote, ProgressBar& progress) {
+schedmp::RestartOptions restarts(const schedmp::RestartOptions& of_program, const CrewFlags& flags,
+                                 const CrewNeeds& needs, const Started& started,
+                                 ProgressBar& progress) {
   schedmp::RestartOptions options;
+  options.keeps = of_program.keeps;
+  options.counts_steps = of_program.counts_steps;
   options.allowed = !flags.no_restart;
   options.commit_steps = flags.buddy_every.value_or(0);
-  options.waiting = who_is_here(flags, needs, remote, true);
+  options.waiting = who_is_here(flags, needs, started, true);
   options.tell = [](const std::string& what) { tell_notes({what}); };
-  options.lost = [&progress](const Error& loss, int64_t round) {
+  options.lost = [&progress, counts_steps = options.counts_steps](
+                     const Error& loss, const schedmp::RoundAndSteps& place) {
     progress.abandon();
     // The lines behind the first tell what the others did.
-    fmt::print(stderr, "{}\nall workers begin again before round {}\n",
-               printable(first_line(loss.message())), round);
+    fmt::print(stderr, "{}\nall workers begin again {}\n", printable(first_line(loss.message())),
+               schedmp::beginning_at(place, counts_steps));
   };
   return options;
 }
@@ -95,12 +118,6 @@ void let_leave(runtime::Crew& crew, const CrewFlags& flags) {
     if (flags.no_restart || error.code() != ErrorCode::kLost) throw;
     tell_notes({format("{}; every result was in before", first_line(error.message()))});
   }
-}
-
-// Of a launcher's first task; its keeper is a process of this one, and ends with it.
-std::optional<runtime::Process> own_worker(const CrewFlags& flags) {
-  if (flags.own_worker.empty()) return std::nullopt;
-  return runtime::Process::spawn(flags.own_worker);
 }
 
 bool come_by_themselves(const CrewFlags& flags, const RemoteWorkers* remote) {
@@ -125,30 +142,29 @@ std::vector<runtime::Returning> leave_crew(runtime::Crew& crew, const CrewFlags&
 
 std::unique_ptr<runtime::Crew> crew_that_is_here(const CrewFlags& flags, const CrewNeeds& needs,
                                                  const Interrupts& interrupts,
-                                                 RemoteWorkers* remote) {
+                                                 const Started& started) {
   const int64_t begin_ns = runtime::now_ns();
-  auto crew = assemble_crew(flags, needs, interrupts, who_is_here(flags, needs, remote, false));
+  auto crew = assemble_crew(flags, needs, interrupts, who_is_here(flags, needs, started, false));
   const double waited = static_cast<double>(runtime::now_ns() - begin_ns) * 1e-9;
   if (needs.are_here)
-    needs.are_here(crew->workers(), come_by_themselves(flags, remote) ? waited : 0);
+    needs.are_here(crew->workers(), come_by_themselves(flags, started.remote) ? waited : 0);
   return crew;
 }
 
 Driven drive_crew(schedmp::EncodedProgram& program, const CrewFlags& flags, const CrewNeeds& needs,
                   ProgressBar& progress, const schedmp::LoopOptions& options,
-                  const Interrupts& interrupts, RemoteWorkers* remote) {
+                  const Interrupts& interrupts, const Started& started) {
   Driven driven;
   schedmp::LoopOptions full = options;
-  full.restarts = restarts(flags, needs, remote, progress);
-  full.restarts.keeps = options.restarts.keeps;
+  full.restarts = restarts(options.restarts, flags, needs, started, progress);
   full.interrupt = interrupts.request();
-  const auto crew = crew_that_is_here(flags, needs, interrupts, remote);
+  const auto crew = crew_that_is_here(flags, needs, interrupts, started);
   try {
     driven.loop = schedmp::run(program, *crew, full);
   } catch (const schedmp::Left& left) {
     progress.abandon();
     NextProcess(left, interrupts.request()).end_if_asked(left.message());
-    throw GoesOnElsewhere(left, interrupts.request(), leave_crew(*crew, flags, remote));
+    throw GoesOnElsewhere(left, interrupts.request(), leave_crew(*crew, flags, started.remote));
   } catch (const Error& error) {
     progress.abandon();
     const int left = crew->here();
@@ -164,7 +180,7 @@ Driven drive_crew(schedmp::EncodedProgram& program, const CrewFlags& flags, cons
   progress.finish();
   driven.control = crew->counters();
   let_leave(*crew, flags);
-  if (remote != nullptr) remote->let_leave();
+  if (started.remote != nullptr) started.remote->let_leave();
   driven.crew = crew->workers();  // with what they say when they leave
   return driven;
 }
@@ -191,15 +207,17 @@ Driven drive(schedmp::EncodedProgram& program, const CrewFlags& given, const Cre
              ProgressBar& progress, const schedmp::LoopOptions& options) {
   const CrewFlags flags = as_launched(given, needs.workers);
   const Interrupts interrupts;
-  const auto own = own_worker(flags);  // before there is any ZeroMQ
+  const auto own = own_worker(flags, interrupts);  // before there is any ZeroMQ
   const auto remote = remote_workers(flags, needs, interrupts);
   try {
-    return drive_crew(program, flags, needs, progress, options, interrupts, remote.get());
+    return drive_crew(program, flags, needs, progress, options, interrupts,
+                      {.own = own.get(), .remote = remote.get()});
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::kInterrupted) end_memory(options.snapshots);
+    if (error.code() != ErrorCode::kInterrupted) throw;
     // A worker that did not come to be interrupts the wait for it.
-    const auto failure = remote ? remote->failure() : std::nullopt;
-    if (failure && error.code() == ErrorCode::kInterrupted) throw Error(*failure);
+    const auto failure = remote ? remote->failure() : own ? own->failure() : std::nullopt;
+    if (failure) throw Error(*failure);
+    end_memory(options.snapshots);
     throw;
   }
 }

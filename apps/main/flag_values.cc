@@ -47,6 +47,17 @@ CLI::Validator byte_size() {
   return {replace, ""};
 }
 
+CLI::Validator number_within(double least, double most) {
+  const auto check = [least, most](const std::string& text) -> std::string {
+    double value = 0;
+    const char* const end = text.data() + text.size();
+    const auto [next, fault] = std::from_chars(text.data(), end, value);
+    if (fault == std::errc() && next == end && value >= least && value <= most) return {};
+    return format("\"{}\" is no number from {} to {}", text, least, most);
+  };
+  return {check, ""};
+}
+
 CLI::Validator parsed_by(const std::function<void(const std::string&)>& parse) {
   const auto check = [parse](const std::string& text) -> std::string {
     try {

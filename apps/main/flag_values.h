@@ -45,20 +45,24 @@ std::optional<int64_t> parse_bytes(std::string_view text);
 // Makes a number of bytes of such a text.
 CLI::Validator byte_size();
 
-// Decimal digits that T can hold: CLI11 wraps negative numbers, cuts large ones to the largest, and
-// reads 010 and 0x10 as C does.
+// Decimal digits of a number within these: CLI11 wraps negative numbers, cuts large ones to the
+// largest, and reads 010 and 0x10 as C does.
 template <class T>
-CLI::Validator whole_number() {
-  const auto check = [](const std::string& text) -> std::string {
+CLI::Validator whole_number(T least = 0, T most = std::numeric_limits<T>::max()) {
+  const auto check = [least, most](const std::string& text) -> std::string {
     T value{};
     const char* const end = text.data() + text.size();
     const auto [next, fault] = std::from_chars(text.data(), end, value);
     const bool padded = text.size() > 1 && text.front() == '0';
-    if (fault == std::errc() && next == end && text.front() != '-' && !padded) return {};
-    return format("\"{}\" is no whole number within 0 and {}", text, std::numeric_limits<T>::max());
+    const bool digits = fault == std::errc() && next == end && text.front() != '-' && !padded;
+    if (digits && value >= least && value <= most) return {};
+    return format("\"{}\" is no whole number from {} to {}", text, least, most);
   };
   return {check, ""};
 }
+
+// Of a flag that takes a fraction.
+CLI::Validator number_within(double least, double most);
 
 // Whether there is a folder that a file to be written goes into.
 bool can_hold_file(const std::filesystem::path& file);

@@ -48,7 +48,7 @@ void ProgramRun::add_flags(CLI::App& command, const std::string& divided) {
   command_ = &command;
   command
       .add_option("--workers", workers_, format("{} are divided over them (default 2)", divided))
-      ->check(whole_number<int>())
+      ->check(whole_number<int>(1, kMostWorkers))
       ->type_name("N");
   command.add_option("--max-seconds", most_seconds_, "Stop after so long; 0: never")
       ->capture_default_str();
@@ -69,7 +69,7 @@ void ProgramRun::add_snapshot_flags(CLI::App& command) {
   command
       .add_option("--snapshot-rounds", snapshot_rounds_,
                   "One before each round that this divides: the same whenever the run is repeated")
-      ->check(whole_number<int64_t>())
+      ->check(whole_number<int64_t>(1))
       ->type_name("N")
       ->needs(folder);
   command
@@ -138,7 +138,6 @@ schedmp::RunTold ProgramRun::told() const {
 
 void ProgramRun::check() {
   require(most_seconds_ >= 0, "--max-seconds", format("{} is not 0 or more", most_seconds_));
-  require(!snapshot_rounds_ || *snapshot_rounds_ >= 1, "--snapshot-rounds", "it is not at least 1");
   require(!snapshot_seconds_ || *snapshot_seconds_ > 0, "--snapshot-seconds", "it is not above 0");
   check_buddy_flag(crew_flags_, keep_workers_.has_value());
   require(resume_.empty() || std::filesystem::is_directory(resume_), "--resume",
@@ -193,6 +192,8 @@ void ProgramRun::answer(const History& history, const std::string& title, const 
         return all;
       },
       [&](bool) { return history.table() + "\n" + line + "\n"; });
+  if (loop_.snapshots.failed > 0)
+    tell_notes({format("{} could not be written", plural(loop_.snapshots.failed, "snapshot"))});
   if (memory_) memory_->end();
   if (left_) left_->remove();
   if (!snapshot_.empty()) schedmp::forget_gone_memory(snapshot_);

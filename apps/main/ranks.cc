@@ -92,8 +92,11 @@ std::string names(const char* Source::*variable) {
 
 std::optional<Rank> nobody(const std::string& launcher) {
   if (launcher == "auto") return std::nullopt;
-  refuse(format("nobody says which task this is: none of {} is set{}", names(&Source::rank),
-                launcher == "env" ? "" : format(" by {}", launcher)));
+  if (launcher == "env")
+    refuse(format("nobody says which task this is: none of {} is set", names(&Source::rank)));
+  const auto named = std::ranges::find(kSources, launcher, &Source::launcher);
+  refuse(format("nobody says which task this is: {} is not set {}", named->rank,
+                launcher == "slurm" ? "in a step of srun" : format("by {}", launcher)));
 }
 
 bool is_said_by_alone(const Rank& rank, const std::string& launcher) {

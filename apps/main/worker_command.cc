@@ -1,22 +1,13 @@
 // The command worker: joins a run, computes its part, and leaves.
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <cstdio>
-#include <fstream>
 #include <memory>
-#include <mutex>
-#include <sstream>
-#include <stop_token>
-#include <thread>
 
 #include "apps/main/command.h"
+#include "apps/main/crew_flags.h"
 #include "apps/main/device_list.h"
 #include "apps/main/flag_values.h"
-#include "apps/report/terminal.h"
-#include "runtime/host_address.h"
 #include "runtime/keeper.h"
 #include "runtime/process.h"
 #include "schedmp/scheduler.h"
@@ -25,47 +16,8 @@ namespace kerf::apps {
 
 namespace {
 
-constexpr auto kAlone = std::chrono::seconds(1);
 constexpr int kPatienceSeconds = 60;
 constexpr int kMostPatienceSeconds = 24 * 3600;
-
-// Whether any process of this host listens on that port; true where that cannot be seen. The
-// kernel's table is read, so that nobody has a visitor.
-bool somebody_listens(int port) {
-  const std::string place = format(":{:04X}", port);
-  bool seen = false;
-  for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
-    std::ifstream lines(table);
-    std::string line;
-    for (std::getline(lines, line); std::getline(lines, line);) {
-      seen = true;
-      std::istringstream fields(line);
-      std::string number;
-      std::string here;
-      std::string there;
-      std::string state;
-      fields >> number >> here >> there >> state;
-      if (here.ends_with(place) && state == "0A") return true;
-    }
-  }
-  return !seen;
-}
-
-// Tells a person, once, that the worker waits: for a scheduler of this host that is not there yet.
-std::jthread tell_if_alone(const std::string& address) {
-  const auto place = runtime::split_tcp(address);
-  if (!place || !runtime::is_loopback_host(place->host) || place->port == "*") return {};
-  if (::isatty(STDERR_FILENO) != 1) return {};
-  return std::jthread([address, port = std::stoi(place->port)](const std::stop_token& stop) {
-    std::mutex mutex;
-    std::unique_lock lock(mutex);
-    std::condition_variable_any sleep;
-    sleep.wait_for(lock, stop, kAlone, [] { return false; });
-    if (stop.stop_requested() || somebody_listens(port)) return;
-    const std::string told = printable(format("nobody listens at {} yet; waiting", address));
-    std::fprintf(stderr, "%s worker: %s\n", runtime::program_name().c_str(), told.c_str());
-  });
-}
 
 struct WorkerCommand {
   runtime::WorkerOptions options;
@@ -78,7 +30,6 @@ struct WorkerCommand {
     if (options.keeper == 0 && !no_restart)
       return runtime::keep_worker(process->argc, process->argv);
     runtime::set_process_title(process->argc, process->argv, runtime::program_name() + " worker");
-    const std::jthread teller = tell_if_alone(options.scheduler);
     runtime::WorkerOptions mine = options;
     const std::vector<std::string> devices = device_list(options.device);
     require(devices.size() == 1 || options.index >= 0, "--device",
@@ -122,12 +73,12 @@ void add_worker_command(CLI::App& app, Chosen& chosen) {
   command
       ->add_option("--index", state->options.index,
                    "Which worker to be (default: the next free one)")
-      ->check(whole_number<int>())
+      ->check(whole_number<int>(0, kMostWorkers - 1))
       ->type_name("N");
   command
       ->add_option("--patience", state->patience,
                    "How long to wait for a scheduler, at the beginning and when it is gone")
-      ->check(CLI::Range(1, kMostPatienceSeconds))
+      ->check(whole_number<int>(1, kMostPatienceSeconds))
       ->type_name("SECONDS")
       ->capture_default_str();
   command->add_flag(

@@ -13,6 +13,8 @@
 #include "runtime/host_address.h"
 #include "runtime/keys.h"
 #include "runtime/standstill.h"
+#include "runtime/unanswered.h"
+#include "runtime/zmq/attempts.h"
 #include "runtime/zmq/brief_wait.h"
 #include "runtime/zmq/gate.h"
 #include "runtime/zmq/socket.h"
@@ -263,7 +265,7 @@ class ZmqControlServer final : public ControlServer {
 
 class ZmqControlClient final : public ControlClient {
  public:
-  ZmqControlClient(const std::string& address, const std::string& keys)
+  ZmqControlClient(const std::string& address, const std::string& keys, Unanswered unanswered)
       : address_(address),
         context_(make_zmq_context()),
         dealer_(control_socket(context_, zmq::socket_type::dealer,
@@ -272,6 +274,8 @@ class ZmqControlClient final : public ControlClient {
     // A worker is often up before its scheduler listens.
     dealer_.set(zmq::sockopt::reconnect_ivl, kControlReconnectMs);
     if (!keys.empty()) show_keys(dealer_, read_worker_keys(keys));
+    if (unanswered.tell)
+      attempts_.emplace(context_, dealer_, Attempts::Aim{address, keys}, std::move(unanswered));
     connect_socket(dealer_, address);
   }
 
@@ -285,6 +289,7 @@ class ZmqControlClient final : public ControlClient {
         if (auto message = take(body)) return message;
         continue;
       }
+      if (attempts_) attempts_->look();
       if (event_.taken()) return {};
       tick_if_due();
       if (Clock::now() >= deadline) return {};
@@ -321,6 +326,7 @@ class ZmqControlClient final : public ControlClient {
   std::optional<ControlMessage> take(const zmq::message_t& body) {
     FrameFault fault = FrameFault::kNone;
     const auto frame = parse_frame(text(body), fault);
+    attempts_.reset();
     if (frame) return link_.receive(*frame);
     ++dropped_;
     if (fault == FrameFault::kVersion)
@@ -339,6 +345,7 @@ class ZmqControlClient final : public ControlClient {
   std::string address_;
   zmq::context_t context_;
   zmq::socket_t dealer_;
+  std::optional<Attempts> attempts_;  // until the scheduler answers
   EventFd event_;
   ControlLink link_;
   uint64_t received_ = 0;
@@ -355,8 +362,13 @@ std::unique_ptr<ControlServer> make_control_server(const std::string& address, i
 
 std::unique_ptr<ControlClient> make_control_client(const std::string& address,
                                                    const std::string& keys) {
+  return make_control_client(address, keys, Unanswered{});
+}
+
+std::unique_ptr<ControlClient> make_control_client(const std::string& address,
+                                                   const std::string& keys, Unanswered unanswered) {
   check_control_address(address, !keys.empty());
-  return std::make_unique<ZmqControlClient>(address, keys);
+  return std::make_unique<ZmqControlClient>(address, keys, std::move(unanswered));
 }
 
 }  // namespace kerf::runtime

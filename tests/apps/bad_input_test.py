@@ -290,7 +290,7 @@ class Requests(KerfTest):
                 (("--optimizer", "adamw", "--no-decay", "*.bais"), "--no-decay", "no parameter of lenet5 has a name like *.bais"),
                 (("--clip-norm", 0), "--clip-norm", "not positive"),
                 (("--lr-schedule", "stairs"), "--lr-schedule", "step:EVERY:FACTOR"), (("--warm-up", -1), "--warm-up", "whole number"),
-                (("--early-stop", 0), "--early-stop", "no patience"), (("--early-stop", 2, "--no-test"), "--early-stop", "--no-test")):
+                (("--early-stop", 0), "--early-stop", "from 1 to"), (("--early-stop", 2, "--no-test"), "--early-stop", "--no-test")):
             with self.subTest(flags=flags):
                 answer = run("train", "lenet5", "--data", "synthetic:64x784x10", *flags, "--out", self.folder / "out")
                 self.assert_one_error(answer, f"{where}: ", what)
@@ -314,18 +314,29 @@ class Requests(KerfTest):
                                   "svm": CLASSES}.get(command, ())
                         self.assert_one_error(run(command, *needed, flag, value), f"{flag}: ", f'"{value}" is no whole number')
 
+    def test_numbers_beyond_a_range_are_told_it(self):
+        for command, flag, values, what in (
+                ("train", "--spares", ("x", "-1", 1025), "whole number from 0 to 1024"), ("train", "--workers", ("x", 0, 1025), "whole number from 1 to 1024"),
+                ("schedule", "--workers", (0, 65537), "whole number from 1 to 65536"), ("train", "--keep", ("-1", 0), "whole number from 1 to 9223372036854775807"),
+                ("train", "--keep-workers", ("x", 0, 86401), "whole number from 1 to 86400"), ("train", "--threads", ("x", 0, 1025), "whole number from 1 to 1024"),
+                ("train", "--epochs", (0, 2 ** 31), f"whole number from 1 to {2 ** 31 - 1}"), ("worker", "--patience", ("x", 0, 86401), "whole number from 1 to 86400"),
+                ("worker", "--index", ("-1", 1024), "whole number from 0 to 1023"), ("schedule", "--jitter", ("x", "-1", "nan", "1e7"), "number from 0 to 1000000")):
+            for value in values:
+                with self.subTest(command=command, flag=flag, value=value):
+                    self.assert_one_error(run(command, flag, value), f'{flag}: "{value}" is no {what}')
+
     def test_flags_that_would_do_nothing(self):
         self.assert_one_error(run("run", "least-squares", "--threads", 7), "--threads")
         self.assert_one_error(run("train", "mlp", "--data", "synthetic:64x784x10", "--listen", "tcp://127.0.0.1:*", "--device",
                                   "cpu", "--out", self.folder / "out"), "--device: ", "kerf worker --device")
 
     def test_a_buddy_where_nothing_is_kept(self):
-        for flags, what in (((0,), "at least 1"), ((-1,), "whole number"), ((5, "--no-restart"), "ends the run"), ((5, "--transport", "inproc"), "threads"),
+        for flags, what in (((0,), "from 1 to"), ((-1,), "whole number"), ((5, "--no-restart"), "ends the run"), ((5, "--transport", "inproc"), "threads"),
                             ((5, "--schedule", "pipedream", "--save-every", 10), "pipedream never does"), ((5, "--memory", "1700K"), "no room for what workers hold: worker")):
             with self.subTest(flags=flags):
                 answer = run("train", "lenet5", "--data", "synthetic:64x784x10", "--workers", 2, "--steps", 2, "--no-test", "--buddy-every", *flags, "--out", self.folder / "out")
                 self.assert_one_error(answer, "--buddy-every: ", what)
-        for flags, what in (((0,), "at least 1"), ((5, "--no-restart"), "ends the run")):
+        for flags, what in (((0,), "from 1 to"), ((5, "--no-restart"), "ends the run")):
             with self.subTest(program=flags):
                 self.assert_one_error(run("lasso", *LASSO, "--buddy-every", *flags), "--buddy-every: ", what)
 

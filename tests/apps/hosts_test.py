@@ -248,7 +248,7 @@ class Apart(HostsTest):
         workers[1] = self.start_worker(2)
         stdout, stderr = self.expect_end(scheduler, workers)
         record = json.loads(stdout)
-        begun = [int(each) for each in re.findall(r"all workers begin again before round (\d+)", before + stderr)]
+        begun = [int(each) for each in re.findall(r"all workers begin again from step (\d+)", before + stderr)]
         self.assertEqual((len(begun), record["restarts"]), (1, 1), stderr)
         self.assertGreater(begun[0], 0, "they kept nothing")
         self.expect_same(record, own)
@@ -442,7 +442,7 @@ class R5Longer(R5Test):
         self.network.plug(2, False)
         self.await_line(scheduler, "was lost: silent for 3")
         self.assertLess(time.monotonic() - since, 5 * SLOW)
-        self.await_line(scheduler, "begin again before round")
+        self.await_line(scheduler, "begin again from step")
         self.network.plug(2, True)
         self.assertEqual(self.assert_same(scheduler)["restarts"], 1)
 

@@ -154,7 +154,7 @@ class R6(KeptTest):
         os.kill(workers_of(process.pid)[1], signal.SIGKILL)
         _, stderr = self.finish(process)
         self.assertEqual(stderr.count("all workers begin again"), 1, stderr)
-        self.assertGreater(int(re.search(r"begin again before round (\d+)", stderr)[1]), 0, "from the first step")
+        self.assertGreater(int(re.search(r"begin again from step (\d+)", stderr)[1]), 0, "from the first step")
         self.assertEqual(*((folder / "weights.safetensors").read_bytes() for folder in (self.whole, self.out)))
         whole, record = (json.loads((folder / "run.json").read_text()) for folder in (self.whole, self.out))
         self.assertEqual(record["losses"], whole["losses"])

@@ -7,7 +7,7 @@ import shutil
 import stat
 import unittest
 
-from kerf_command import SLOW, KerfTest, free_address, read_safetensors, run
+from kerf_command import SLOW, KerfTest, connect, free_address, read_safetensors, run
 
 RUN = ("lenet5", "--data", "synthetic:256x784x10", "--workers", 2, "--steps", 6, "--no-test")
 BEYOND = "tcp://192.0.2.1:5555"
@@ -102,6 +102,26 @@ class Keys(KerfTest):
         for line in (lines + stderr.splitlines()):
             if "refused" in line:
                 self.assertTrue(line.startswith("kerf: note: refused "), line)
+
+    def test_a_worker_whose_key_is_not_listed_says_so_and_tries_again(self):
+        others = self.folder / "others"
+        run("keys", "make", others)
+        shutil.copy(self.keys / "scheduler.public", others / "scheduler.public")
+        address = free_address()
+        allowed = (self.keys / "workers.allowed").read_text()
+        scheduler = self.start("train", *RUN, "--listen", address, "--keys", self.keys, "--out", self.folder / "kept")
+        connect(address).close()
+        worker = self.start("worker", "--connect", address, "--keys", others)
+        said = worker.stderr.readline()
+        self.assertRegex(said, rf"^kerf worker: the scheduler at {re.escape(address)} refuses the key in {re.escape(str(others))}, which its workers\.allowed does not list")
+        scheduler.kill()
+        scheduler.wait()
+        (self.keys / "workers.allowed").write_text(allowed + (others / "workers.allowed").read_text())
+        scheduler = self.start("train", *RUN, "--listen", address, "--keys", self.keys, "--out", self.folder / "kept")
+        self.start("worker", "--connect", address, "--keys", self.keys)
+        _, stderr = scheduler.communicate(timeout=60 * SLOW)
+        self.assertEqual(scheduler.returncode, 0, stderr)
+        self.assertEqual((worker.wait(10 * SLOW), worker.stderr.read()), (0, ""))
 
     def test_port_0_is_any_that_is_free(self):
         run_here = self.start("train", *RUN, "--listen", "tcp://127.0.0.1:0", "--no-restart", "--out", self.folder / "any")

@@ -132,7 +132,7 @@ class Lbfgs(KerfTest):
                      ("--server-groups", 2), ("--push-every", 2), ("--fetch-every", 2)):
             with self.subTest(flag=flag):
                 self.assert_one_error(run("train", *self.flags("8-4"), "--optimizer", "lbfgs", *flag), flag[0], "nothing beside")
-        for flag, part in ((("--history", 0), "0 is not within 1 and 1000"), (("--history", 1001), "1001 is not"),
+        for flag, part in ((("--history", 0), '"0" is no whole number from 1 to 1000'), (("--history", 1001), '"1001" is no'),
                            (("--tol", -1), "-1 is not 0"), (("--tol", "nan"), "nan is not 0"), (("--tol", "inf"), "inf is not 0")):
             self.assert_one_error(run("train", *self.flags("8-4"), "--optimizer", "lbfgs", *flag), flag[0], part)
         for flag in (("--history", 3), ("--tol", 1)):

@@ -69,7 +69,7 @@ class Lifecycle(KerfTest):
                 self.await_line(process, "epoch 1/")
                 killed = workers_of(process.pid)[1]
                 os.kill(killed, signal.SIGKILL)
-                self.await_line(process, "begin again before round")
+                self.await_line(process, "begin again from step")
                 others = wait_until(lambda: len(now := workers_of(process.pid)) == 3 and killed not in now and now, 20 * SLOW)
                 self.assertTrue(others, "three new workers")
                 os.kill(others[2], signal.SIGKILL)
@@ -82,7 +82,7 @@ class Lifecycle(KerfTest):
         self.assertEqual(weights, again)
         for each in ("losses", "gradient_norms", "evaluations", "routes"):
             self.assertEqual(record[each], disturbed[each])
-        self.assertEqual(errors.count("begin again before round"), 1, "the other was read before")
+        self.assertEqual(errors.count("begin again from step"), 1, "the other was read before")
         self.assertEqual((record["restarts"], disturbed["restarts"]), (0, 2))
         self.assertEqual(shared_memory() - self.shared_before, set())
 

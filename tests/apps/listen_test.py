@@ -10,7 +10,7 @@ import subprocess
 import time
 import unittest
 
-from kerf_command import KERF, SLOW, KerfTest, connect, free_address, read_safetensors, wait_until, workers_of
+from kerf_command import KERF, SLOW, KerfTest, child_of, connect, free_address, read_safetensors, run, wait_until, workers_of
 
 RUN = ("lenet5", "--data", "synthetic:256x784x10", "--workers", 2, "--steps", 6, "--no-test")
 
@@ -42,7 +42,7 @@ class Listen(KerfTest):
         report, pids = self.connect_and_train("ipc", ("--index", 1), ("--index", 0))
         self.assertEqual([worker["pid"] for worker in report["workers"]], [pids[1], pids[0]])
 
-    def test_a_worker_that_waits_says_so_once_to_a_terminal(self):
+    def test_a_worker_that_waits_says_so_once(self):
         def told(*, listened):
             address = free_address()
             scheduler = None
@@ -139,6 +139,35 @@ class Listen(KerfTest):
         _, stderr = scheduler.communicate(timeout=60 * SLOW)
         self.assertEqual(scheduler.returncode, 0, stderr)
         self.assertEqual((first.wait(10 * SLOW), second.wait(10 * SLOW)), (0, 0))
+
+
+class FirstTask(KerfTest):
+    """Of as many tasks as workers the first keeps one beside the scheduler: without that it does not wait for ever."""
+
+    def task(self, rank):
+        return {"env": {**os.environ, "KERF_RANK": str(rank), "KERF_RANKS": "2"}}
+
+    def test_whose_own_worker_cannot_start_ends_the_run_at_once(self):
+        keys = self.folder / "keys"
+        self.assertEqual(run("keys", "make", keys).returncode, 0)
+        (keys / "worker.secret").unlink()
+        answer = run("train", *RUN, "--launcher", "kerf", "--listen", free_address(), "--keys", keys, "--out", self.folder / "launched",
+                     timeout=20, **self.task(0))
+        self.assertEqual(answer.returncode, 2, answer.stderr)
+        self.assertRegex(answer.stderr, r"(?s)kerf worker: error: \S+worker\.secret: .*"
+                                        r"kerf: error: the worker that this task keeps ended with exit code 2 before all workers were here")
+
+    def test_whose_own_keeper_is_killed_ends_the_run_that_would_wait_for_it(self):
+        command = ("train", *RUN[:-3], "--no-test", "--epochs", 100000, "--launcher", "kerf", "--listen", free_address(), "--out", self.folder / "launched")
+        first, _ = (self.start(*command, **self.task(rank)) for rank in range(2))
+        lines = iter(first.stderr.readline, "")
+        self.assertTrue(any("2 of 2 workers are here" in line for line in lines))
+        began = time.monotonic()
+        os.kill(child_of(first.pid), signal.SIGKILL)
+        _, stderr = first.communicate(timeout=60 * SLOW)
+        self.assertLess(time.monotonic() - began, 10 * SLOW)
+        self.assertEqual(first.returncode, 1, stderr)
+        self.assertIn("error: the worker that this task keeps ended with signal 9", stderr)
 
 
 class Containers(KerfTest):

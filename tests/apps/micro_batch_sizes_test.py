@@ -114,7 +114,7 @@ class Refusals(KerfTest):
         for sizes, what in (("32,", 'entry 2, ""'), (",32", 'entry 1, ""'), ("32,,8", 'entry 2, ""'), ("32,0", 'entry 2, "0"'), ("32,-8", 'entry 2, "-8"'),
                             ("32,x", 'entry 2, "x"'), ("32,8.5", 'entry 2, "8.5"'), ("32, 8", 'entry 2, " 8"'), ("32,010", 'entry 2, "010"'),
                             ("8,2147483649", "entry 2"), ("99999999999999999999,1", "entry 1"), ("2147483648,1", "with entry 2"),
-                            ("x", '"x" is no whole number'), ("0", "0 is not within 1 and 65536")):
+                            ("x", '"x" is no whole number'), ("0", '"0" is no whole number from 1 to 65536')):
             for command in (("plan", "lenet5"), ("train", "lenet5", "--out", self.folder / "out"), ("bench", "schedules", "mlp")):
                 with self.subTest(sizes=sizes, command=command[0]):
                     self.assert_one_error(run(*command, "--micro-batches", sizes), "--micro-batches: ", what)

@@ -87,7 +87,7 @@ class PlayedGpus(KerfTest):
                     answer = self.fails(*SMALL, *BOTH, *more, environment={"KERF_PLAYED_GPU": f"1 TakeLargest 1 {error}"})
                     self.assertEqual(answer.returncode, 1, answer.stderr)
                     self.assertRegex(answer.stderr, r"error: (round 0, task \d+: )?worker 1 \(pid \d+\) was lost: its device failed: cuda:1, pool2, step 0: 1F1: .*" + way_out)
-                    self.assertEqual(answer.stderr.count("begin again before round 0"), begun, answer.stderr)
+                    self.assertEqual(answer.stderr.count("begin again from step 0"), begun, answer.stderr)
                     self.assertEqual("that, and 2 losses in the same round since" in answer.stderr, begun == 2)
 
     def test_behind_a_gpu_that_was_lost_once_the_run_goes_on_to_the_same_bits(self):

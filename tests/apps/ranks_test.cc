@@ -121,7 +121,7 @@ TEST(Ranks, WhatIsNoRankIsNamed) {
   EXPECT_THAT(told({{"RANK", "1"}}), HasSubstr("RANK=1, but nobody says of how many"));
   EXPECT_THAT(told({{"RANK", "3"}, {"WORLD_SIZE", "3"}}), HasSubstr("RANK=3 and WORLD_SIZE=3"));
   EXPECT_THAT(told({}, "env"), HasSubstr("KERF_RANK, RANK, OMPI_COMM_WORLD_RANK, SLURM_PROCID"));
-  EXPECT_THAT(told({}, "torchrun"), HasSubstr("set by torchrun"));
+  EXPECT_THAT(told({}, "torchrun"), HasSubstr(": RANK is not set by torchrun"));
   const auto error = kerf::tests::error_of([] { check_launcher("pbs"); });
   ASSERT_TRUE(error);
   EXPECT_THAT(error->message(), HasSubstr("auto, none, env, kerf, torchrun, mpirun, slurm"));

@@ -58,7 +58,7 @@ class Replicas(KerfTest):
 
     def test_what_does_not_go_together_is_told(self):
         for flags, where, what in (
-                (("--replicas", 0), "--replicas", "not at least 1"),
+                (("--replicas", 0), "--replicas", "from 1 to"),
                 (("--consistency", "async"), "--consistency", "--replicas 2"),
                 (("--server-groups", 2), "--server-groups", "--replicas 2"),
                 (("--replicas", 2, "--consistency", "sometimes"), "--consistency", "ssp:S"),

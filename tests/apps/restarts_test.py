@@ -329,7 +329,7 @@ class R7OfEndless(DyingTest):
         _, errors = process.communicate(timeout=120 * SLOW)
         self.assertEqual(process.returncode, 0, errors)
         self.assertEqual(self.expect_same("disturbed", self.outcome("whole"))["restarts"], 1)
-        began = int(re.search(r"all workers begin again before round (\d+)", errors).group(1))
+        began = int(re.search(r"all workers begin again from step (\d+)", errors).group(1))
         self.assertGreater(began, 0)
         self.assertEqual(began % 25, 0)
 
@@ -344,7 +344,7 @@ class R7(DyingTest):
         answer = run(*STEPS, "--out", self.folder / "disturbed", env=environment)
         self.assertEqual(answer.returncode, 0, answer.stderr)
         record = self.expect_same("disturbed", whole)
-        self.assertIn("all workers begin again before round", answer.stderr)
+        self.assertIn("all workers begin again from step", answer.stderr)
         self.assertEqual(record["restarts"], 1)
         self.assertLessEqual(record["repeated_tasks"], 3 * 2)
 
@@ -399,7 +399,7 @@ class BuddyEvery(DyingTest):
         environment, _ = self.dying("killed", f"1 data 3 {tensors * 2 // 3} before")
         answer = run(*command, "--buddy-every", every, "--out", self.folder / "killed", env=environment)
         self.assertEqual(answer.returncode, 0, answer.stderr)
-        begun = [int(each) for each in re.findall(r"all workers begin again before round (\d+)", answer.stderr)]
+        begun = [int(each) for each in re.findall(r"all workers begin again from step (\d+)", answer.stderr)]
         self.assertEqual(len(begun), 1, answer.stderr)
         self.assertGreater(begun[0], 0)
         self.assertEqual(begun[0] % every, 0)
@@ -469,7 +469,7 @@ class Replicas(DyingTest):
         os.kill(workers[1], signal.SIGKILL)
         _, errors = process.communicate(timeout=120 * SLOW)
         self.assertEqual(process.returncode, 0, errors)
-        self.assertGreater(int(re.search(r"begin again before round (\d+)", errors)[1]), 0, "from the first step")
+        self.assertGreater(int(re.search(r"begin again from step (\d+)", errors)[1]), 0, "from the first step")
         self.assertEqual(self.expect_same("killed", self.outcome("whole"))["restarts"], 1)
 
 

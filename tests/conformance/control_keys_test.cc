@@ -9,6 +9,7 @@
 #include <array>
 #include <cinttypes>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <future>
 #include <mutex>
@@ -22,6 +23,7 @@
 #include "runtime/keys.h"
 #include "runtime/resident_memory.h"
 #include "runtime/sockets/stream_socket.h"
+#include "runtime/unanswered.h"
 #include "runtime/wire.h"
 #include "tests/support/errors.h"
 #include "tests/support/temporary_folder.h"
@@ -267,6 +269,77 @@ TEST_F(GuardedControl, AnotherSchedulerGetsNoWorker) {
   client->send({ControlType::kRegister, "who are you"});
   EXPECT_FALSE(impostor->receive(after(500ms)));
   EXPECT_FALSE(client->flush(after(100ms)));
+}
+
+// What a worker that registers at `address` by these keys says of itself, long before it gives up.
+class Unheard {
+ public:
+  Unheard(const std::string& address, const std::string& keys)
+      : client_(make_control_client(address, keys,
+                                    {.patience = 60s, .tell = [this](const std::string& what) {
+                                       told_.push_back(what);
+                                     }})) {
+    client_->send({ControlType::kRegister, "hear me"});
+  }
+  bool is_answered() const { return client_->receive(after(10ms)).has_value(); }
+  const std::vector<std::string>& told() const { return told_; }
+
+ private:
+  std::vector<std::string> told_;
+  std::unique_ptr<ControlClient> client_;
+};
+
+// Each says it once, and tries again: one gets in as soon as its scheduler is there.
+TEST_F(GuardedControl, AWorkerThatGetsNoAnswerSaysWhatStandsBetweenThem) {
+  std::filesystem::create_directory(folder_ / "mixed");
+  std::filesystem::permissions(folder_ / "mixed", std::filesystem::perms::owner_all);
+  std::filesystem::copy(folder_ / "others" / "worker.secret", folder_ / "mixed" / "worker.secret");
+  std::filesystem::copy(folder_ / "keys" / "scheduler.public",
+                        folder_ / "mixed" / "scheduler.public");
+  const auto keys = [&](const char* name) { return (folder_ / name).string(); };
+  const auto open = make_control_server("tcp://127.0.0.1:*");
+  std::string later;
+  {
+    zmq::socket_t place(context_, zmq::socket_type::router);
+    place.bind("tcp://127.0.0.1:*");
+    later = place.get(zmq::sockopt::last_endpoint);
+  }
+  Unheard unlisted(server_->address(), keys("mixed"));
+  Unheard of_another(server_->address(), keys("others"));
+  Unheard without(server_->address(), "");
+  Unheard needless(open->address(), keys("keys"));
+  Unheard early(later, keys("keys"));
+  Unheard served(server_->address(), keys("keys"));
+  const std::array all{&unlisted, &of_another, &without, &needless, &early};
+  const auto begin = Clock::now();
+  bool heard = false;
+  const auto look = [&] {
+    for (Unheard* const each : all) EXPECT_FALSE(each->is_answered());
+    if (const auto incoming = server_->receive(after(10ms)))
+      server_->send(incoming->peer, {ControlType::kWelcome, "welcome"});
+    heard = served.is_answered() || heard;
+  };
+  const auto has_told = [](const Unheard* each) { return !each->told().empty(); };
+  while (!std::ranges::all_of(all, has_told) && Clock::now() < begin + 20s) look();
+  EXPECT_GE(Clock::now(), begin + 2s);
+  for (const auto end = after(1s); Clock::now() < end;) look();
+  EXPECT_THAT(unlisted.told(), ElementsAre(AllOf(HasSubstr("refuses the key in " + keys("mixed")),
+                                                 HasSubstr("workers.allowed"))));
+  EXPECT_THAT(of_another.told(), ElementsAre(HasSubstr("not the scheduler of " + keys("others") +
+                                                       "/scheduler.public")));
+  EXPECT_THAT(without.told(), ElementsAre(HasSubstr("give --keys DIR")));
+  EXPECT_THAT(needless.told(), ElementsAre(HasSubstr("has no keys")));
+  EXPECT_THAT(early.told(),
+              ElementsAre(HasSubstr("nobody listens at " + later + " yet; waiting, for 60 s")));
+  EXPECT_TRUE(heard);
+  EXPECT_THAT(served.told(), IsEmpty());
+  const auto come = serve(later);
+  std::optional<ControlServer::Incoming> registered;
+  for (const auto end = after(10s); !registered && Clock::now() < end;) {
+    EXPECT_FALSE(early.is_answered());
+    registered = come->receive(after(20ms));
+  }
+  EXPECT_TRUE(registered);
 }
 
 TEST_F(GuardedControl, BeyondThisHostKeysAreDemanded) {

@@ -75,7 +75,9 @@ uint64_t place_of_run(int64_t& restarts, std::vector<std::string>& lost) {
   Named program("stray", {.workers = 2, .rounds = 8});
   LoopOptions how;
   how.restarts.allowed = true;
-  how.restarts.lost = [&](const Error& loss, int64_t) { lost.emplace_back(loss.what()); };
+  how.restarts.lost = [&](const Error& loss, const RoundAndSteps&) {
+    lost.emplace_back(loss.what());
+  };
   restarts = run(program, *crew, how).restarts;
   crew->stop();
   return program.place();

@@ -44,9 +44,9 @@ LoopOptions restarting(std::vector<int64_t>* begun_before = nullptr,
   options.restarts.allowed = true;
   options.restarts.commit_every = commit_every;
   if (begun_before != nullptr)
-    options.restarts.lost = [=](const Error& loss, int64_t round) {
+    options.restarts.lost = [=](const Error& loss, const RoundAndSteps& place) {
       EXPECT_EQ(loss.code(), ErrorCode::kLost);
-      begun_before->push_back(round);
+      begun_before->push_back(place.round);
     };
   return options;
 }
@@ -387,7 +387,9 @@ TEST(Restarts, AWorkerWhoseDeviceFailedIsReplaced) {
   Named program("deviceless", options);
   std::vector<std::string> lost;
   LoopOptions how = restarting();
-  how.restarts.lost = [&](const Error& loss, int64_t) { lost.emplace_back(loss.what()); };
+  how.restarts.lost = [&](const Error& loss, const RoundAndSteps&) {
+    lost.emplace_back(loss.what());
+  };
   run(program, *crew, how);
   crew->stop();
   ::unsetenv("KERF_TEST_ONCE");
