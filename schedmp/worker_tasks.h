@@ -28,6 +28,7 @@
 
 #include "runtime/crew.h"
 #include "runtime/time.h"
+#include "schedmp/loop_spans.h"
 #include "schedmp/task_log.h"
 #include "schedmp/worker_request.h"
 
@@ -40,6 +41,21 @@ struct CommitCounts {
   // From when the first worker had nothing else to do until the last had written its file: others
   // may have been at work meanwhile.
   double seconds = 0;
+};
+
+// A loss behind which all workers began again.
+struct Recovery {
+  std::optional<int> worker = {};  // that was lost; empty: not known of one alone
+  std::string why;                 // a line
+  int64_t round = 0;               // all began again before it,
+  int64_t reached = 0;             // and had done all before this one
+  // Tasks whose results had come since: done, and to be done again.
+  int64_t answered = 0;
+  // Others that workers had been sent: begun or not, as only those knew who are gone.
+  int64_t unanswered = 0;
+  // From when the loss was known until a task was done again, or the next loss.
+  int64_t begin_ns = 0;
+  int64_t end_ns = 0;
 };
 
 struct RestartOptions {
@@ -59,8 +75,8 @@ struct RestartOptions {
 
 class WorkerTasks {
  public:
-  // Commits where the program `keeps_state`. `crew` outlives this.
-  WorkerTasks(runtime::Crew& crew, RestartOptions options, bool keeps_state);
+  // Commits where the program `keeps_state`. `crew` and `spans` outlive this.
+  WorkerTasks(runtime::Crew& crew, RestartOptions options, bool keeps_state, LoopSpans& spans);
 
   // Behind those that the worker has.
   void add(int worker, const OwedTask& owed, std::string request);
@@ -91,7 +107,9 @@ class WorkerTasks {
   // stood, and have all that they did since before them.
   void recover(const Error& loss);
 
-  int64_t restarts() const { return restarts_; }
+  // Where nothing is to be done any more, the last is over.
+  void end_recovery();
+  const std::vector<Recovery>& recoveries() const { return recoveries_; }
   int64_t repeated() const { return repeated_; }  // tasks
   // One file of each worker, as of the last commit; 0: there was none.
   const std::vector<int64_t>& kept_bytes() const { return kept_bytes_; }
@@ -109,6 +127,7 @@ class WorkerTasks {
   void end_commit();
   [[noreturn]] void throw_with_place(const Error& error) const;
   int64_t first_missing() const;
+  void begin_recovery(const Error& loss, bool first);
   void expect_another_end(const Error& loss);
   void restore();
 
@@ -123,6 +142,7 @@ class WorkerTasks {
 
   runtime::Crew& crew_;
   const RestartOptions options_;
+  LoopSpans& spans_;
   bool commits_ = false;
   std::vector<TaskLog> logs_;                      // by worker
   std::optional<Commit> commit_;                   // under way
@@ -136,7 +156,8 @@ class WorkerTasks {
   int64_t later_ = 1;         // times as long to the next commit, behind some in vain
   bool tried_again_ = false;  // by steps: one that was in vain
   bool repeats_ = false;
-  int64_t restarts_ = 0;
+  std::vector<Recovery> recoveries_;
+  bool recovers_ = false;  // the last of those is not over
   int64_t repeated_ = 0;
   std::vector<int64_t> kept_bytes_;  // by worker
   CommitCounts commit_counts_;
