@@ -78,6 +78,7 @@ struct ControlCounters {
   int64_t received = 0;
   int64_t resent = 0;
   int64_t dropped = 0;
+  int64_t fenced = 0;   // of peers whose epoch is over; in no other figure
   int64_t refused = 0;  // connections without a key of the run
 
   ControlCounters& operator+=(const ControlCounters& more) {
@@ -85,6 +86,7 @@ struct ControlCounters {
     received += more.received;
     resent += more.resent;
     dropped += more.dropped;
+    fenced += more.fenced;
     refused += more.refused;
     return *this;
   }
@@ -112,6 +114,8 @@ class ControlServer {
   // it has them.
   virtual int64_t unacknowledged_answers(int peer) const = 0;
   virtual void forget(int peer) = 0;  // drop its queue; later messages of it are strangers'
+  // The same of one whose epoch is over: what comes of it from now on counts as fenced.
+  virtual void fence(int peer) = 0;
   virtual void watch(int descriptor) = 0;
   virtual void unwatch(int descriptor) = 0;
   virtual void wake() = 0;  // thread- and signal-safe

@@ -45,6 +45,10 @@ bool ControlLink::opens(const Frame& frame) {
          frame.header.sequence == 0 && frame.payload.size() >= kAcknowledgementBytes;
 }
 
+bool ControlLink::ends_message(const Frame& frame) {
+  return is_message(frame) && (frame.header.type & kMoreFollows) == 0;
+}
+
 std::string ControlLink::make(uint16_t type, uint64_t sequence, std::string_view piece) {
   const uint64_t expected = received_.next();
   body_.assign(reinterpret_cast<const char*>(&expected), sizeof expected);

@@ -45,6 +45,8 @@ class ControlLink {
 
   // Whether a frame of a stranger may open a link.
   static bool opens(const Frame& frame);
+  // Whether it is a message, or the last piece of one, and not of the link itself.
+  static bool ends_message(const Frame& frame);
 
  private:
   void emit_bare(uint16_t type);

@@ -39,6 +39,16 @@ void check_size(const LaneTable& lanes, size_t workers) {
                lanes[i].size(), workers);
 }
 
+// Where nobody is there any more who could send: what they had sent and nobody took in. A call
+// takes in a portion of it.
+void count_what_came(ControlServer& server) {
+  for (int64_t counted = -1; counted != server.counters().fenced;) {
+    counted = server.counters().fenced;
+    while (server.receive(Clock::now())) {
+    }
+  }
+}
+
 }  // namespace
 
 LiveCrew::LiveCrew(const CrewOptions& options)
@@ -230,6 +240,8 @@ void LiveCrew::wire() {
 void LiveCrew::end_epoch() {
   tell_connected_to_come_again();
   if (!options_.listen.empty()) returning_ = roster_->returning(over_at_);
+  for (const Member& member : roster_->members())
+    if (member.process) server_->fence(member.peer);
   {
     const std::lock_guard lock(mutex_);
     roster_.reset();  // kills and reaps
@@ -237,6 +249,7 @@ void LiveCrew::end_epoch() {
   store_.reset();
   server_->unwatch(interrupt_->descriptor());
   if (!options_.listen.empty()) return;
+  count_what_came(*server_);
   before_ += server_->counters();
   server_.reset();
 }
@@ -247,7 +260,7 @@ void LiveCrew::tell_connected_to_come_again() {
     if (!member.process && member.state != State::kAbsent) peers.push_back(member.peer);
   for (const int peer : peers) {
     server_->send(peer, {ControlType::kAgain, {}});
-    server_->forget(peer);
+    server_->fence(peer);
   }
 }
 

@@ -45,6 +45,10 @@ std::string row_name(int32_t lane) {
       return "waits";
     case TraceRow::kPredicted:
       return "actions, predicted";
+    case TraceRow::kRestarts:
+      return "restarts";
+    case TraceRow::kSaves:
+      return "commits and checkpoints";
     default:
       return format("row {}", lane);
   }

@@ -18,6 +18,9 @@ struct TraceRow {
   static constexpr int32_t kMessages = 2;
   static constexpr int32_t kWaits = 3;
   static constexpr int32_t kPredicted = 4;  // actions, beside those that were measured
+  // Of the scheduler:
+  static constexpr int32_t kRestarts = 5;
+  static constexpr int32_t kSaves = 6;  // commits and checkpoints
 };
 
 struct Span {

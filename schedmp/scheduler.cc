@@ -1,6 +1,7 @@
 #include "schedmp/scheduler.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -22,7 +23,7 @@ class Loop {
        Snapshots& snapshots)
       : program_(program),
         snapshots_(snapshots),
-        tasks_(crew, options.restarts, program.keeps_state()),
+        tasks_(crew, options.restarts, program.keeps_state(), spans_),
         workers_(crew.workers().size()),
         unordered_(program.unordered()),
         depth_(static_cast<size_t>(std::max(1, options.depth.value_or(program.depth())))),
@@ -59,10 +60,13 @@ class Loop {
     end_repetitions();
     report_.snapshots = snapshots_.counts();
     report_.seconds = std::chrono::duration<double>(runtime::Clock::now() - begin).count();
-    report_.restarts = tasks_.restarts();
+    report_.recoveries = tasks_.recoveries();
+    report_.restarts = std::ssize(report_.recoveries);
     report_.repeated_tasks = tasks_.repeated();
     report_.kept_bytes = tasks_.kept_bytes();
     report_.commits = tasks_.commits();
+    report_.spans_lost = spans_.lost();
+    report_.spans = spans_.take();
     return report_;
   }
 
@@ -130,11 +134,31 @@ class Loop {
                 way_on.empty() ? "interrupted" : kerf::format("interrupted; {}", way_on));
   }
 
+  // Shown in a trace, unless a worker was lost meanwhile. Whether it is there.
+  template <class Take>
+  bool shown(const char* what, const Take& take) {
+    const auto bytes = [&] {
+      return snapshots_.counts().bytes + snapshots_.counts().in_memory_bytes;
+    };
+    const int64_t begin_ns = runtime::now_ns();
+    const int64_t before = bytes();
+    const bool taken = take();
+    const int64_t steps = place().steps;
+    spans_.add({.name = taken ? kerf::format("{} {}, {}", what, steps,
+                                             human_bytes(static_cast<double>(bytes() - before)))
+                              : kerf::format("{} {}, which could not be written", what, steps),
+                .lane = runtime::TraceRow::kSaves,
+                .begin_ns = begin_ns,
+                .end_ns = runtime::now_ns(),
+                .step = steps});
+    return taken;
+  }
+
   void snapshot() {
     bool taken = false;
     with_workers([&] {
       while (tasks_.owed()) exchange();
-      taken = snapshots_.take(next_round_);
+      taken = shown("checkpoint", [&] { return snapshots_.take(next_round_); });
     });
     if (taken) tasks_.stand(place(), snapshots_.restore_requests());
   }
@@ -146,7 +170,8 @@ class Loop {
     bool taken = false;
     with_workers([&] {
       while (tasks_.owed()) exchange();
-      taken = is_due_in_memory() && snapshots_.take_in_memory(next_round_);
+      taken = is_due_in_memory() &&
+              shown("checkpoint in memory", [&] { return snapshots_.take_in_memory(next_round_); });
     });
     if (taken) tasks_.stand(place(), snapshots_.restore_requests(), snapshots_.in_memory_until());
   }
@@ -207,6 +232,7 @@ class Loop {
     with_workers([&] {
       while (tasks_.owed()) exchange();
     });
+    tasks_.end_recovery();
     take_done();
   }
 
@@ -267,6 +293,7 @@ class Loop {
 
   EncodedProgram& program_;
   Snapshots& snapshots_;
+  LoopSpans spans_;
   WorkerTasks tasks_;
   const size_t workers_;
   const bool unordered_;

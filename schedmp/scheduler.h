@@ -49,11 +49,16 @@ struct LoopReport {
   int64_t rounds = 0;  // those before a snapshot that it went on from among them
   int64_t tasks = 0;
   double seconds = 0;
-  int64_t restarts = 0;                  // of all workers, where one was lost
-  int64_t repeated_tasks = 0;            // behind those
-  std::vector<int64_t> kept_bytes = {};  // by worker, at the last commit; 0: there was none
+  int64_t restarts = 0;                   // of all workers, where one was lost
+  std::vector<Recovery> recoveries = {};  // those, in order
+  int64_t repeated_tasks = 0;             // behind those
+  std::vector<int64_t> kept_bytes = {};   // by worker, at the last commit; 0: there was none
   CommitCounts commits;
   SnapshotCounts snapshots;
+  // Restarts, commits and checkpoints, for a trace, by the scheduler's clock; and how many were
+  // left out for want of room.
+  std::vector<runtime::Span> spans = {};
+  int64_t spans_lost = 0;
 };
 
 // Starts the program's workers, runs it to its end, and leaves the crew ready to stop. Throws what

@@ -131,6 +131,7 @@ bool Snapshots::take(int64_t next_round) {
   const std::string why = write(path, manifest_of(next_round));
   if (why.empty()) {
     ++counts_.taken;
+    counts_.bytes += written_;
     newest_ = path;
     told_failure_.clear();
     prune(options_.folder, options_.keep, last_number_);
@@ -172,6 +173,7 @@ bool Snapshots::take_in_memory(int64_t next_round) {
   }
   if (memory.end_with(path)) let_go_of_left();
   ++counts_.in_memory;
+  counts_.in_memory_bytes += written_;
   counts_.in_memory_seconds += seconds_since(begin);
   return true;
 }
@@ -227,6 +229,7 @@ std::string Snapshots::write(const fs::path& path, Checkpoint manifest) {
     if (error.code() != ErrorCode::kUnavailable) throw;
     return error.what();
   }
+  written_ = manifest.bytes();
   go_on_from(path, manifest);
   return {};
 }

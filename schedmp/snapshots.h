@@ -52,9 +52,11 @@ struct SnapshotOptions {
 struct SnapshotCounts {
   int64_t taken = 0;
   int64_t failed = 0;
+  int64_t bytes = 0;   // of files that were taken, but for manifests
   double seconds = 0;  // that all of them took
   // Likewise of those in memory that outlives the scheduler.
   int64_t in_memory = 0;
+  int64_t in_memory_bytes = 0;
   double in_memory_seconds = 0;
 };
 
@@ -121,6 +123,7 @@ class Snapshots {
   uint32_t job_ = 0;  // a sum of what the workers were told beforehand
   std::vector<std::string> restore_requests_;
   SnapshotCounts counts_;
+  int64_t written_ = 0;           // bytes of the last
   std::string told_failure_;      // since the last that was written
   int64_t last_number_ = 0;       // due at last
   int64_t last_in_memory_ = 0;    // likewise

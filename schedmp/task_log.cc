@@ -1,5 +1,6 @@
 #include "schedmp/task_log.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/error.h"
@@ -64,6 +65,21 @@ std::optional<int64_t> TaskLog::first_missing() const {
   for (const Entry& entry : entries_)
     if (entry.owed && !entry.result) return entry.owed->round;
   return {};
+}
+
+std::optional<int64_t> TaskLog::end_round() const {
+  const auto last = std::find_if(entries_.rbegin(), entries_.rend(),
+                                 [](const Entry& entry) { return entry.owed.has_value(); });
+  if (last == entries_.rend()) return {};
+  return last->owed->round + 1;
+}
+
+TaskLog::Sent TaskLog::sent_tasks() const {
+  // The barrier is no task of the program.
+  const auto tasks = [this](size_t entries) {
+    return static_cast<int64_t>(entries) - (barrier_at_ && *barrier_at_ < entries ? 1 : 0);
+  };
+  return {tasks(answered_), tasks(sent_) - tasks(answered_)};
 }
 
 void TaskLog::drop_front() {

@@ -40,8 +40,9 @@ std::string beginning_at(const RoundAndSteps& place, bool counts_steps) {
                       : kerf::format("before round {}", place.round);
 }
 
-WorkerTasks::WorkerTasks(runtime::Crew& crew, RestartOptions options, bool keeps_state)
-    : crew_(crew), options_(std::move(options)), repeats_(options_.allowed) {
+WorkerTasks::WorkerTasks(runtime::Crew& crew, RestartOptions options, bool keeps_state,
+                         LoopSpans& spans)
+    : crew_(crew), options_(std::move(options)), spans_(spans), repeats_(options_.allowed) {
   const size_t workers = crew_.workers().size();
   logs_.assign(workers, TaskLog(repeats_));
   commits_ = repeats_ && options_.keeps && keeps_state;
@@ -132,6 +133,7 @@ void WorkerTasks::collect(std::vector<Done>& done) {
       continue;
     }
     if (answer.before) ++repeated_;
+    end_recovery();
     done.push_back({batch->worker, *answer.owed, std::move(result), std::move(answer.before)});
   }
 }
@@ -161,15 +163,25 @@ void WorkerTasks::end_commit() {
   tried_again_ = false;
   restore_.clear();
   kept_bytes_.clear();
+  int64_t bytes = 0;
   for (const PlacedPart& placed : commit.parts) {
     restore_.push_back(request_of(WorkerRequest::kRestore, runtime::encode(std::vector{placed})));
     kept_bytes_.push_back(placed.part.bytes);
-    commit_counts_.bytes += placed.part.bytes;
+    bytes += placed.part.bytes;
   }
   files_ = 1 - files_;
   const auto took = runtime::Clock::now() - *commit.begin;
   ++commit_counts_.taken;
+  commit_counts_.bytes += bytes;
   commit_counts_.seconds += std::chrono::duration<double>(took).count();
+  const int64_t end_ns = runtime::now_ns();
+  const auto took_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(took).count();
+  spans_.add({.name = kerf::format("commit {}, {}", beginning_at(stood_, options_.counts_steps),
+                                   human_bytes(static_cast<double>(bytes))),
+              .lane = runtime::TraceRow::kSaves,
+              .begin_ns = end_ns - took_ns,
+              .end_ns = end_ns,
+              .step = commit.place.steps});
   next_at_ = runtime::Clock::now() +
              std::max<runtime::Clock::duration>(options_.commit_every, kCommitShare * took);
   begin_due();
@@ -245,6 +257,40 @@ void WorkerTasks::throw_with_place(const Error& error) const {
   throw Error(error.code(), message, error.where().empty() ? place : error.where() + ", " + place);
 }
 
+// Behind a loss while workers begin again (not the `first`) nothing more was done.
+void WorkerTasks::begin_recovery(const Error& loss, bool first) {
+  end_recovery();
+  Recovery recovery{.worker = crew_.culprit(),
+                    .why = loss.message().substr(0, loss.message().find('\n')),
+                    .round = stood_.round,
+                    .reached = first_missing(),
+                    .begin_ns = runtime::now_ns()};
+  if (recovery.reached == INT64_MAX) {
+    recovery.reached = stood_.round;
+    for (const TaskLog& log : logs_)
+      recovery.reached = std::max(recovery.reached, log.end_round().value_or(stood_.round));
+  }
+  for (size_t i = 0; first && i < logs_.size(); ++i) {
+    const TaskLog::Sent sent = logs_[i].sent_tasks();
+    recovery.answered += sent.answered;
+    recovery.unanswered += sent.unanswered;
+  }
+  recovery.end_ns = recovery.begin_ns;
+  recoveries_.push_back(std::move(recovery));
+  recovers_ = true;
+}
+
+void WorkerTasks::end_recovery() {
+  if (!std::exchange(recovers_, false)) return;
+  Recovery& last = recoveries_.back();
+  last.end_ns = runtime::now_ns();
+  spans_.add({.name = kerf::format("restart before round {}: {}", last.round, last.why),
+              .kind = runtime::Span::Kind::kWait,
+              .lane = runtime::TraceRow::kRestarts,
+              .begin_ns = last.begin_ns,
+              .end_ns = last.end_ns});
+}
+
 void WorkerTasks::recover(const Error& loss) {
   Error why = loss;
   for (int failed = 0;; ++failed) {
@@ -252,7 +298,7 @@ void WorkerTasks::recover(const Error& loss) {
     // Who dies before it has its tasks does not die of them.
     if (failed == 0) expect_another_end(why);
     if (options_.lost) options_.lost(why, stood_);
-    ++restarts_;
+    begin_recovery(why, failed == 0);
     try {
       crew_.restart(options_.waiting);
       restore();

@@ -28,6 +28,7 @@
 
 #include "runtime/crew.h"
 #include "runtime/time.h"
+#include "schedmp/loop_spans.h"
 #include "schedmp/task_log.h"
 #include "schedmp/worker_request.h"
 
@@ -50,6 +51,21 @@ struct RoundAndSteps {
 // "from step 500" where a person knows progress() as steps, else "before round 500".
 std::string beginning_at(const RoundAndSteps& place, bool counts_steps);
 
+// A loss behind which all workers began again.
+struct Recovery {
+  std::optional<int> worker = {};  // that was lost; empty: not known of one alone
+  std::string why;                 // a line
+  int64_t round = 0;               // all began again before it,
+  int64_t reached = 0;             // and had done all before this one
+  // Tasks whose results had come since: done, and to be done again.
+  int64_t answered = 0;
+  // Others that workers had been sent: begun or not, as only those knew who are gone.
+  int64_t unanswered = 0;
+  // From when the loss was known until a task was done again, or the next loss.
+  int64_t begin_ns = 0;
+  int64_t end_ns = 0;
+};
+
 struct RestartOptions {
   bool allowed = false;
   // What workers hold, in memory; else all begin again from a snapshot, or the beginning.
@@ -68,8 +84,8 @@ struct RestartOptions {
 
 class WorkerTasks {
  public:
-  // Commits where the program `keeps_state`. `crew` outlives this.
-  WorkerTasks(runtime::Crew& crew, RestartOptions options, bool keeps_state);
+  // Commits where the program `keeps_state`. `crew` and `spans` outlive this.
+  WorkerTasks(runtime::Crew& crew, RestartOptions options, bool keeps_state, LoopSpans& spans);
 
   // Behind those that the worker has.
   void add(int worker, const OwedTask& owed, std::string request);
@@ -97,7 +113,9 @@ class WorkerTasks {
   // stood, and have all that they did since before them.
   void recover(const Error& loss);
 
-  int64_t restarts() const { return restarts_; }
+  // Where nothing is to be done any more, the last is over.
+  void end_recovery();
+  const std::vector<Recovery>& recoveries() const { return recoveries_; }
   int64_t repeated() const { return repeated_; }  // tasks
   // One file of each worker, as of the last commit; 0: there was none.
   const std::vector<int64_t>& kept_bytes() const { return kept_bytes_; }
@@ -115,6 +133,7 @@ class WorkerTasks {
   void end_commit();
   [[noreturn]] void throw_with_place(const Error& error) const;
   int64_t first_missing() const;
+  void begin_recovery(const Error& loss, bool first);
   void expect_another_end(const Error& loss);
   void restore();
 
@@ -129,6 +148,7 @@ class WorkerTasks {
 
   runtime::Crew& crew_;
   const RestartOptions options_;
+  LoopSpans& spans_;
   bool commits_ = false;
   std::vector<TaskLog> logs_;                      // by worker
   std::optional<Commit> commit_;                   // under way
@@ -142,7 +162,8 @@ class WorkerTasks {
   int64_t later_ = 1;         // times as long to the next commit, behind some in vain
   bool tried_again_ = false;  // by steps: one that was in vain
   bool repeats_ = false;
-  int64_t restarts_ = 0;
+  std::vector<Recovery> recoveries_;
+  bool recovers_ = false;  // the last of those is not over
   int64_t repeated_ = 0;
   std::vector<int64_t> kept_bytes_;  // by worker
   CommitCounts commit_counts_;

@@ -131,8 +131,9 @@ std::optional<RunRecord::Checkpoints> checkpoints_of(const Outcome& outcome) {
   const int64_t resumed = outcome.training->resumed_steps();
   if (counts.taken == 0 && counts.failed == 0 && resumed == 0 && counts.in_memory == 0)
     return std::nullopt;
-  return RunRecord::Checkpoints{resumed,        counts.taken,     counts.failed,
-                                counts.seconds, counts.in_memory, counts.in_memory_seconds};
+  return RunRecord::Checkpoints{resumed,        counts.taken,          counts.failed,
+                                counts.seconds, counts.in_memory,      counts.in_memory_seconds,
+                                counts.bytes,   counts.in_memory_bytes};
 }
 
 std::vector<RunRecord::Route> routes_of(const Planned& planned, const Outcome& outcome) {
@@ -288,11 +289,15 @@ RunRecord record_of(const Planned& planned, const Outcome& outcome) {
                     .received = control.received,
                     .resent = control.resent,
                     .dropped = control.dropped,
+                    .fenced = control.fenced,
                     .refused = control.refused};
   record.data_encrypted = outcome.data_encrypted;
   record.slow = outcome.slow;
   record.restarts = outcome.driven.loop.restarts;
   record.repeated_tasks = outcome.driven.loop.repeated_tasks;
+  record.repeated_messages = outcome.training->repeated().messages;
+  record.repeated_bytes = outcome.training->repeated().bytes;
+  record.recoveries = recoveries_of(outcome.driven.loop);
   record.routes = routes_of(planned, outcome);
   return record;
 }
@@ -323,6 +328,13 @@ std::vector<runtime::WorkerTrace> traces_of(const Outcome& outcome) {
                       std::move(spans[worker])});
   }
   return traces;
+}
+
+std::optional<runtime::WorkerTrace> scheduler_trace_of(const Outcome& outcome) {
+  const schedmp::LoopReport& loop = outcome.driven.loop;
+  if (loop.spans.empty()) return std::nullopt;
+  return runtime::WorkerTrace{static_cast<int32_t>(outcome.driven.crew.size()), "scheduler",
+                              loop.spans};
 }
 
 }  // namespace kerf::apps

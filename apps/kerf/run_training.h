@@ -77,5 +77,7 @@ RunRecord record_of(const Planned& planned, const Outcome& outcome);
 std::vector<double> batch_seconds(const Outcome& outcome);
 // On the scheduler's clock.
 std::vector<runtime::WorkerTrace> traces_of(const Outcome& outcome);
+// Restarts, commits and checkpoints; empty where there were none.
+std::optional<runtime::WorkerTrace> scheduler_trace_of(const Outcome& outcome);
 
 }  // namespace kerf::apps

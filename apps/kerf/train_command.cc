@@ -151,6 +151,14 @@ void keep_profile(const RunFolder& folder, const Planned& planned, const Outcome
   runtime::write_file_atomic(folder.profile(), json_text(file, 1) + "\n");
 }
 
+// With a row of the scheduler where it has something to show.
+void write_trace(const RunFolder& folder, const TracedRun& traced, const Outcome& outcome) {
+  std::vector<runtime::WorkerTrace> traces = traced.traces();
+  if (auto scheduler = scheduler_trace_of(outcome)) traces.push_back(std::move(*scheduler));
+  runtime::write_chrome_trace(folder.trace(), traces);
+  tell_lost_spans(outcome.driven.loop.spans_lost);
+}
+
 int TrainCommand::run() {
   try {
     return train();
@@ -215,7 +223,7 @@ int TrainCommand::train() {
   record.rebalances = rebalanced_.all;
   runtime::write_file_atomic(folder.report(), write_run_record(record));
   const TracedRun traced(planned, schedule, outcome);
-  runtime::write_chrome_trace(folder.trace(), traced.traces());
+  write_trace(folder, traced, outcome);
   keep_profile(folder, planned, outcome, traced.traces());
   record.traced = traced.step();
   record.untraced = traced.why_not();

@@ -197,6 +197,37 @@ void end_memory(const schedmp::SnapshotOptions& snapshots) {
 
 }  // namespace
 
+std::vector<RecoveryRecord> recoveries_of(const schedmp::LoopReport& loop) {
+  std::vector<RecoveryRecord> recoveries;
+  for (const schedmp::Recovery& each : loop.recoveries)
+    recoveries.push_back({.worker = each.worker,
+                          .why = each.why,
+                          .round = each.round,
+                          .reached_round = each.reached,
+                          .discarded_tasks = each.answered,
+                          .unanswered_tasks = each.unanswered,
+                          .seconds = static_cast<double>(each.end_ns - each.begin_ns) * 1e-9});
+  return recoveries;
+}
+
+CountedApart apart_of(const Driven& driven) {
+  const schedmp::LoopReport& loop = driven.loop;
+  const schedmp::SnapshotCounts& saved = loop.snapshots;
+  return {.recoveries = recoveries_of(loop),
+          .restarts = loop.restarts,
+          .repeated_tasks = loop.repeated_tasks,
+          .commits = {loop.commits.taken, loop.commits.bytes, loop.commits.seconds},
+          .checkpoints = {saved.taken, saved.bytes, saved.seconds},
+          .in_memory = {saved.in_memory, saved.in_memory_bytes, saved.in_memory_seconds},
+          .failed_checkpoints = saved.failed,
+          .fenced_messages = driven.control.fenced};
+}
+
+void tell_lost_spans(int64_t lost) {
+  if (lost > 0)
+    tell_notes({format("the trace lacks {}, for which it had no room", plural(lost, "span"))});
+}
+
 void NextProcess::end_if_asked(const std::string& way_on) const {
   if (!interrupt_->asked()) return;
   throw Error(ErrorCode::kInterrupted,

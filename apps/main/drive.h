@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "apps/main/crew_flags.h"
+#include "apps/report/counted_apart.h"
 #include "apps/report/progress.h"
 #include "runtime/error.h"
 #include "runtime/interrupt.h"
@@ -58,6 +59,12 @@ class GoesOnElsewhere : public NextProcess {
  private:
   std::vector<runtime::Returning> returning_;
 };
+
+// Of a run's record.
+std::vector<RecoveryRecord> recoveries_of(const schedmp::LoopReport& loop);
+CountedApart apart_of(const Driven& driven);
+// Notes that a trace had no room for so many; nothing where there are none.
+void tell_lost_spans(int64_t lost);
 
 // Where a command's progress goes: the standard error output. The caller adds what it will count.
 Progress::Options progress_on_stderr();

@@ -8,6 +8,7 @@
 #include "apps/main/answer.h"
 #include "apps/main/flag_values.h"
 #include "apps/report/history_picture.h"
+#include "apps/report/json_fields.h"
 #include "runtime/file.h"
 #include "runtime/trace.h"
 
@@ -169,12 +170,12 @@ schedmp::LoopReport ProgramRun::drive(schedmp::EncodedProgram& program, int work
   const Driven driven =
       apps::drive(program, crew_flags_, {.workers = workers, .programs = programs_}, progress,
                   {.snapshots = snapshots()});
-  loop_ = driven.loop;
+  apart_ = apart_of(driven);
   if (trace_.empty()) return driven.loop;
   traced_ = trace.take(driven.crew);
-  if (trace.lost() > 0)
-    tell_notes(
-        {format("the trace lacks {}, for which it had no room", plural(trace.lost(), "span"))});
+  std::vector<runtime::Span>& of_scheduler = traced_.front().spans;
+  of_scheduler.insert(of_scheduler.end(), driven.loop.spans.begin(), driven.loop.spans.end());
+  tell_lost_spans(trace.lost() + driven.loop.spans_lost);
   return driven.loop;
 }
 
@@ -186,14 +187,16 @@ void ProgramRun::answer(const History& history, const std::string& title, const 
       json_, crew_flags_.encrypt_data,
       [&] {
         Json all = members;
-        all["restarts"] = loop_.restarts;
-        all["repeated_tasks"] = loop_.repeated_tasks;
+        const Json apart = to_json(apart_);
+        for (const auto& [name, value] : apart.items()) all[name] = value;
         all["history"] = history.json();
         return all;
       },
-      [&](bool) { return history.table() + "\n" + line + "\n"; });
-  if (loop_.snapshots.failed > 0)
-    tell_notes({format("{} could not be written", plural(loop_.snapshots.failed, "snapshot"))});
+      [&](bool colour) {
+        return history.table() + "\n" + line + "\n" + apart_text(apart_, colour);
+      });
+  if (apart_.failed_checkpoints > 0)
+    tell_notes({format("{} could not be written", plural(apart_.failed_checkpoints, "snapshot"))});
   if (memory_) memory_->end();
   if (left_) left_->remove();
   if (!snapshot_.empty()) schedmp::forget_gone_memory(snapshot_);

@@ -52,9 +52,9 @@ class ProgramRun {
   }
 
   // Behind what the program writes itself: the trace and the picture, where they were asked for,
-  // and on the standard output a table of the history and `line`, or by --json `members`, how often
-  // all workers began again and the tasks repeated since, and the history. Then the run is over,
-  // and nothing of --keep-workers is left.
+  // and on the standard output a table of the history, `line`, and what is counted apart, or by
+  // --json `members`, that, and the history. Then the run is over, and nothing of --keep-workers is
+  // left.
   void answer(const History& history, const std::string& title, const Json& members,
               const std::string& line);
 
@@ -76,7 +76,7 @@ class ProgramRun {
   double most_seconds_ = 0;
   std::string picture_, trace_;
   std::vector<runtime::WorkerTrace> traced_;
-  schedmp::LoopReport loop_;
+  CountedApart apart_;
   std::string snapshot_, resume_;  // folders
   std::optional<int64_t> snapshot_rounds_;
   std::optional<double> snapshot_seconds_;

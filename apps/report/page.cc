@@ -144,21 +144,10 @@ std::string loss_section(const RunRecord& record) {
 
 // And what is kept against them; nothing where nothing was.
 void add_disturbances(PageTable& figures, const RunRecord& record) {
-  if (record.restarts > 0)
-    figures.add(
-        {"restarts", format("{}, {} repeated", record.restarts,
-                            plural(static_cast<long long>(record.repeated_tasks), "task"))});
-  if (record.kept && record.kept->commits > 0)
-    figures.add({"committed for a restart",
-                 format("{}, {} in all, in {:.3f} s",
-                        plural(static_cast<long long>(record.kept->commits), "time"),
-                        bytes_text(record.kept->committed_bytes), record.kept->commit_seconds)});
-  if (record.checkpoints && record.checkpoints->taken > 0)
-    figures.add({"checkpoints",
-                 format("{} in {:.3f} s", record.checkpoints->taken, record.checkpoints->seconds)});
-  if (record.checkpoints && record.checkpoints->in_memory > 0)
-    figures.add({"checkpoints in memory", format("{} in {:.3f} s", record.checkpoints->in_memory,
-                                                 record.checkpoints->in_memory_seconds)});
+  for (const ApartRow& row : rows_of(apart_of(record)))
+    figures.add({row.what, human_count(row.number) +
+                               (row.bytes ? ", " + bytes_text(*row.bytes) : std::string()) +
+                               (row.seconds ? format(", {:.3f} s", *row.seconds) : std::string())});
   for (const RunRecord::Slow& each : record.slow) figures.add({"slow", slow_text(each)});
 }
 

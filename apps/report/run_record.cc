@@ -97,16 +97,9 @@ std::string replicas_text(const RunRecord& record) {
 std::string checkpoints_text(const RunRecord& record) {
   if (!record.checkpoints) return {};
   const RunRecord::Checkpoints& of = *record.checkpoints;
-  std::string text;
-  if (of.resumed_steps > 0)
-    text += format("went on behind {}: times and messages are of what followed\n",
-                   plural(of.resumed_steps, "step"));
-  if (of.taken > 0) text += format("{} in {:.3f} s\n", plural(of.taken, "checkpoint"), of.seconds);
-  if (of.in_memory > 0)
-    text += format("{} in memory, for --keep-workers, in {:.3f} s\n",
-                   plural(of.in_memory, "checkpoint"), of.in_memory_seconds);
-  if (of.failed > 0) text += format("{} could not be written\n", plural(of.failed, "checkpoint"));
-  return text;
+  if (of.resumed_steps == 0) return {};
+  return format("went on behind {}: times and messages are of what followed\n",
+                plural(of.resumed_steps, "step"));
 }
 
 std::string was_kept_text(const RunRecord& record) {
@@ -114,14 +107,10 @@ std::string was_kept_text(const RunRecord& record) {
   const RunRecord::Kept& of = *record.kept;
   if (!of.forbidden.empty())
     return format("nothing was kept in memory for a restart: {}\n", of.forbidden);
-  std::string text = format(
+  return format(
       "memory of the scheduler's host for copies that a restart needs, on top of the peaks: two of "
       "{}\n",
       bytes_text(of.predicted_bytes));
-  if (of.commits > 0)
-    text += format("committed  {} there, {} in all, in {:.3f} s\n", plural(of.commits, "time"),
-                   bytes_text(of.committed_bytes), of.commit_seconds);
-  return text;
 }
 
 std::string rebalances_text(const RunRecord& record) {
@@ -172,9 +161,6 @@ std::string losses_text(const RunRecord& record) {
   const auto line = [&](int64_t count, const char* what, const char* noun, const char* why) {
     if (count > 0) text += format("{:<9}  {} {}\n", what, plural(count, noun), why);
   };
-  line(record.restarts, "restarted", "time",
-       "since a worker was lost: all workers began again from what they had held");
-  line(record.repeated_tasks, "repeated", "task", "behind that, which no other figure counts");
   line(record.control.resent, "resent", "control message", "that had not arrived in time");
   line(record.control.dropped, "dropped", "control message",
        "that nobody of this run sent, or twice");
@@ -221,6 +207,23 @@ std::string slow_text(const RunRecord::Slow& slow) {
                              : format("from step {} on", slow.from_step));
 }
 
+CountedApart apart_of(const RunRecord& record) {
+  CountedApart apart{.recoveries = record.recoveries,
+                     .restarts = record.restarts,
+                     .repeated_tasks = record.repeated_tasks,
+                     .fenced_messages = record.control.fenced};
+  if (record.repeated_bytes > 0 || !record.recoveries.empty())
+    apart.repeated_bytes = record.repeated_bytes;
+  if (const auto& kept = record.kept)
+    apart.commits = {kept->commits, kept->committed_bytes, kept->commit_seconds};
+  if (const auto& saved = record.checkpoints) {
+    apart.checkpoints = {saved->taken, saved->bytes, saved->seconds};
+    apart.in_memory = {saved->in_memory, saved->in_memory_bytes, saved->in_memory_seconds};
+    apart.failed_checkpoints = saved->failed;
+  }
+  return apart;
+}
+
 void check_traffic(const RunRecord& record) {
   for (const RunRecord::Route& route : record.routes)
     if (!route.equal())
@@ -261,7 +264,7 @@ std::string run_text(const RunRecord& record, bool colour) {
   std::string text = asked_text(record.asked) + steps_text(record) + lbfgs_text(record) +
                      accuracy_text(record, colour) + "\n" + workers_text(record, colour) + "\n" +
                      traffic_text(record, colour);
-  return text + losses_text(record);
+  return text + losses_text(record) + apart_text(apart_of(record), colour);
 }
 
 std::string write_run_record(const RunRecord& record) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "apps/report/asked_record.h"
+#include "apps/report/counted_apart.h"
 #include "apps/report/plan_record.h"
 #include "apps/report/traced_step.h"
 #include "runtime/resident_memory.h"
@@ -113,6 +114,8 @@ struct RunRecord {
     double seconds = 0;     // that all of them took
     int64_t in_memory = 0;  // by --keep-workers, beside those
     double in_memory_seconds = 0;
+    int64_t bytes = 0;  // of the files of those that were taken, without their manifests
+    int64_t in_memory_bytes = 0;
   };
   // Of a training: what is kept of all workers for a restart, in memory of the scheduler's host:
   // one of two files of each, headers left out; and the whole files of the last time, if there was
@@ -150,6 +153,7 @@ struct RunRecord {
     int64_t received = 0;
     int64_t resent = 0;
     int64_t dropped = 0;
+    int64_t fenced = 0;   // of workers whose epoch was over
     int64_t refused = 0;  // connections of strangers
   };
 
@@ -190,7 +194,10 @@ struct RunRecord {
   Control control;
   bool data_encrypted = false;  // what crossed between workers over tcp
   int64_t restarts = 0;         // of all workers, since one was lost
-  int64_t repeated_tasks = 0;   // behind those; in no other figure
+  int64_t repeated_tasks = 0;   // behind those; in no other figure, nor what was sent for them:
+  int64_t repeated_messages = 0;
+  int64_t repeated_bytes = 0;
+  std::vector<RecoveryRecord> recoveries = {};
   std::vector<Rebalance> rebalances = {};
   std::vector<Slow> slow = {};  // of a training without --rebalance, which lists what came of it
   std::vector<Route> routes;
@@ -224,6 +231,7 @@ std::string run_text(const RunRecord& record, bool colour);
 std::string accuracy_text(const RunRecord& record, bool colour);
 // For people, a line without its end.
 std::string slow_text(const RunRecord::Slow& slow);
+CountedApart apart_of(const RunRecord& record);
 // Throws Error{kInternal} that names the first route where predicted and counted differ.
 void check_traffic(const RunRecord& record);
 
@@ -336,6 +344,8 @@ void fields(Fields& f, RunRecord::Checkpoints& checkpoints) {
   f("seconds", checkpoints.seconds);
   f.newer("in_memory", checkpoints.in_memory);
   f.newer("in_memory_seconds", checkpoints.in_memory_seconds);
+  f.newer("bytes", checkpoints.bytes);
+  f.newer("in_memory_bytes", checkpoints.in_memory_bytes);
 }
 
 template <class Fields>
@@ -356,6 +366,7 @@ void fields(Fields& f, RunRecord::Control& control) {
   f("resent", control.resent);
   f("dropped", control.dropped);
   f.newer("refused", control.refused);
+  f.newer("fenced", control.fenced);
 }
 
 template <class Fields>
@@ -389,6 +400,10 @@ void fields(Fields& f, RunRecord& run) {
   f.newer("data_encrypted", run.data_encrypted);
   f.newer("restarts", run.restarts);
   f.newer("repeated_tasks", run.repeated_tasks);
+  f.newer("repeated_messages", run.repeated_messages);
+  f.newer("repeated_bytes", run.repeated_bytes);
+  f.derived("unanswered_tasks", unanswered_tasks(run.recoveries));
+  f.newer("recoveries", run.recoveries);
   f.newer("rebalances", run.rebalances);
   f.newer("slow", run.slow);
   f.newer("same_bits", run.same_bits);

@@ -63,6 +63,7 @@ struct InprocControl::State {
     Queue<ControlMessage> to_client;
     int peer = -1;
     bool forgotten = false;
+    bool fenced = false;
   };
 
   std::mutex mutex;
@@ -78,7 +79,7 @@ struct InprocControl::State {
       peers.push_back(line);
     }
     if (line->peer < 0 || line->forgotten) {
-      ++counters.dropped;
+      ++(line->fenced ? counters.fenced : counters.dropped);
       return;
     }
     ++counters.received;
@@ -127,6 +128,13 @@ class InprocControlServer final : public ControlServer {
     const std::lock_guard lock(state_->mutex);
     if (peer >= 0 && peer < static_cast<int>(state_->peers.size()))
       state_->peers[static_cast<size_t>(peer)]->forgotten = true;
+  }
+
+  void fence(int peer) override {
+    forget(peer);
+    const std::lock_guard lock(state_->mutex);
+    if (peer >= 0 && peer < static_cast<int>(state_->peers.size()))
+      state_->peers[static_cast<size_t>(peer)]->fenced = true;
   }
 
   void watch(int descriptor) override { watched_.push_back(descriptor); }

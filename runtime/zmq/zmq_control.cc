@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <deque>
 #include <unordered_map>
+#include <unordered_set>
 #include <zmq.hpp>
 
 #include "runtime/control.h"
@@ -27,6 +28,7 @@ using namespace std::chrono_literals;
 constexpr int kControlQueue = 128;  // messages of one connection before it is held back
 constexpr int kControlReconnectMs = 20;
 constexpr auto kFlushLooks = 300ms;
+constexpr size_t kFencedAtMost = size_t{1} << 16;  // peers that are known as such
 constexpr int kTickEvery = 64;  // messages, or dropped frames, between looks at the clock
 
 zmq::socket_t control_socket(zmq::context_t& context, zmq::socket_type type,
@@ -127,6 +129,15 @@ class ZmqControlServer final : public ControlServer {
     peers_.erase(found);
   }
 
+  void fence(int peer) override {
+    const auto found = peers_.find(peer);
+    if (found == peers_.end()) return;
+    // Of a run with more losses than that the first are strangers by now.
+    if (fenced_.size() >= kFencedAtMost) fenced_.clear();
+    fenced_.insert(found->second.id);
+    forget(peer);
+  }
+
   void watch(int descriptor) override { waited_.push_back(descriptor); }
   void unwatch(int descriptor) override { std::erase(waited_, descriptor); }
   void wake() override { event_.signal(); }
@@ -176,6 +187,10 @@ class ZmqControlServer final : public ControlServer {
       return {};
     }
     const int number = find_or_admit(id.to_string(), *frame);
+    if (number < 0 && fenced_.contains(id.to_string())) {
+      if (ControlLink::ends_message(*frame)) ++forgotten_.fenced;
+      return {};
+    }
     if (number < 0) {
       ++forgotten_.dropped;
       if (refusals_) refusals_->add(Refusal::kNoWorkerOfThisRun, host_of(body));
@@ -256,6 +271,7 @@ class ZmqControlServer final : public ControlServer {
   std::string address_;
   std::unordered_map<int, Peer> peers_;
   std::unordered_map<std::string, int> numbers_;  // by routing id
+  std::unordered_set<std::string> fenced_;        // likewise
   std::deque<int> broken_;
   int next_number_ = 0;
   uint64_t received_ = 0;

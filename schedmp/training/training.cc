@@ -110,6 +110,10 @@ void Training::aggregate(int64_t /*round*/, std::vector<Result> results) {
 }
 
 void Training::compare(int64_t /*round*/, const Result& first, const Result& again) {
+  for (const RouteCount& sent : again.payload.sent) {
+    state_->repeated.messages += sent.messages;
+    state_->repeated.bytes += sent.bytes;
+  }
   if (!state_->repeats_bits()) return;
   const auto bits_of = [](const TrainingResult& result) {
     return std::tuple(std::bit_cast<uint64_t>(result.loss), result.correct,
@@ -152,6 +156,7 @@ double Training::seconds_between() const {
 }
 const std::vector<WorkerFigures>& Training::workers() const { return state_->workers; }
 const std::vector<RouteFigures>& Training::routes() const { return state_->routes; }
+const partitioner::Traffic& Training::repeated() const { return state_->repeated; }
 const Numbering& Training::numbering() const { return state_->numbering; }
 int64_t Training::labels_per_row() const { return state_->labels_per_row(); }
 int Training::label_axes() const { return state_->label_axes(); }

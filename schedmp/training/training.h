@@ -209,6 +209,8 @@ class Training : public SchedulerHalf<TrainingMessages> {
   double seconds_between() const;
   const std::vector<WorkerFigures>& workers() const;
   const std::vector<RouteFigures>& routes() const;
+  // Of tasks that were done again behind the loss of a worker: what their workers sent for them.
+  const partitioner::Traffic& repeated() const;
   // Of the training rows, where the run leaves weights.
   const Numbering& numbering() const;
   int64_t labels_per_row() const;

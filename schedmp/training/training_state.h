@@ -85,6 +85,7 @@ struct Training::State {
   std::vector<EvaluationRecord> evaluations;
   std::vector<WorkerFigures> workers;
   std::vector<RouteFigures> routes;
+  partitioner::Traffic repeated;
   std::vector<std::vector<runtime::Span>> spans;
 
  private:

@@ -567,8 +567,8 @@ class Reports(KerfTest):
             self.refused(text[:keep])
 
     def test_a_corrupt_report(self):
-        derived = ("model", "steps", "accuracy", "tokens_per_second", "predicted", "counted", "equal")
-        newer = ("kind", "data", "data_encrypted", "restarts", "repeated_tasks", "rebalances", "slow", "gradient_norms", "learning_rates", "optimizer", "skipped", "labels_per_row", "label_axes",
+        derived = ("model", "steps", "accuracy", "tokens_per_second", "predicted", "counted", "equal", "unanswered_tasks")
+        newer = ("kind", "data", "data_encrypted", "restarts", "repeated_tasks", "repeated_messages", "repeated_bytes", "recoveries", "rebalances", "slow", "gradient_norms", "learning_rates", "optimizer", "skipped", "labels_per_row", "label_axes",
                  "process_allowance_bytes", "traced", "untraced", "same_bits", "staleness", "drains", "drain_period", "replicas", "lbfgs", "checkpoints", "kept")
         for key in self.report:
             if key not in (*derived, *newer):

@@ -1010,7 +1010,7 @@ class Train(KerfTest):
         self.assertGreater(report["counted"]["messages"], 0)
         self.assertEqual(report["accuracy"], report["evaluations"][-1]["accuracy"])
         events = json.loads((out / "trace.json").read_text())
-        spans = [event for event in events["traceEvents"] if event["ph"] == "X"]
+        spans = [event for event in events["traceEvents"] if event["ph"] == "X" and event["pid"] < len(report["workers"])]
         self.assertEqual({event["args"]["step"] for event in spans}, {0, 1, 2, 3})
         for step in range(4):
             self.assertEqual(len([event for event in spans if event["tid"] == 0 and event["name"] == "0F3" and event["args"]["step"] == step]), 1)

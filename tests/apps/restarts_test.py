@@ -348,6 +348,55 @@ class R7(DyingTest):
         self.assertEqual(record["restarts"], 1)
         self.assertLessEqual(record["repeated_tasks"], 3 * 2)
 
+    def of_scheduler(self, name):
+        """The spans of the scheduler in the run's trace."""
+        events = json.loads((self.folder / name / "trace.json").read_text())["traceEvents"]
+        pids = {each["pid"] for each in events if each["name"] == "process_name" and each["args"]["name"] == "scheduler"}
+        return [each for each in events if each["ph"] == "X" and each["pid"] in pids]
+
+    def test_what_is_counted_apart_is_in_the_record_the_report_and_the_trace(self):
+        saving = (*STEPS, "--steps", 12, "--save-every", 5, "--keep", 9)
+        environment, file = self.dying("whole")
+        self.assertEqual(run(*saving, "--out", self.folder / "whole", env=environment).returncode, 0)
+        whole = self.outcome("whole")
+        self.assertEqual(whole[2]["recoveries"], [])
+        for each in ("repeated_messages", "repeated_bytes", "unanswered_tasks"):
+            self.assertEqual(whole[2][each], 0)
+        # As many tensors in each step: in the tenth, four behind the first save.
+        tensors = sum(kind_of(each) == DATA and each.worker == 1 for each in self.messages(file))
+        environment, _ = self.dying("killed", f"1 data 3 {tensors * 9 // 12 + 1} before")
+        answer = run(*saving, "--out", self.folder / "killed", env=environment)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        record = self.expect_same("killed", whole)
+        recovery, = record["recoveries"]
+        self.assertEqual(recovery["worker"], 1)
+        self.assertRegex(recovery["why"], r"^worker 1 .* was lost: signal 9")
+        self.assertGreaterEqual(recovery["round"], 5)
+        self.assertGreater(recovery["reached_round"], recovery["round"])
+        self.assertGreater(recovery["discarded_tasks"], 0)
+        self.assertEqual(recovery["discarded_tasks"], record["repeated_tasks"])
+        self.assertEqual(recovery["unanswered_tasks"], record["unanswered_tasks"])
+        self.assertGreater(record["unanswered_tasks"], 0, "the task that it died of")
+        # What was sent again for these is in no other figure; of a whole step it is a twelfth of all.
+        self.assertGreater(record["repeated_bytes"], 0)
+        self.assertLess(record["repeated_bytes"], record["counted"]["bytes"] * (recovery["discarded_tasks"] / 3 + 3) / 12)
+        self.assertGreater(record["repeated_messages"], 0)
+        for name, told in (("whole", whole[2]), ("killed", record)):
+            files = [each.stat().st_size for each in (self.folder / name / "checkpoints").glob("checkpoint-*/*") if each.name != "manifest.json"]
+            self.assertEqual(told["checkpoints"]["taken"], 2)
+            self.assertEqual(told["checkpoints"]["bytes"], sum(files))
+            saved = [each["name"].split(",")[0] for each in self.of_scheduler(name) if each["name"].startswith("checkpoint")]
+            self.assertEqual(saved, ["checkpoint 5", "checkpoint 10"])
+        restart, = (each for each in self.of_scheduler("killed") if each["name"].startswith("restart"))
+        self.assertEqual(restart["name"], f"restart before round {recovery['round']}: {recovery['why']}")
+        self.assertAlmostEqual(restart["dur"] * 1e-6, recovery["seconds"], places=6)
+        for name, lines in (("whole", 0), ("killed", 1)):
+            report = run("report", self.folder / name).stdout
+            self.assertRegex(report, r"checkpoints +2 +[\d.]+ KiB +\d\.\d{3}\n")
+            self.assertEqual(len(re.findall(r"\nrestarts +1 +- +\d\.\d{3}\n", report)), lines)
+            self.assertEqual(len(re.findall(r"\ntasks done again +\d+ +[\d.]+ K?i?B +-\n", report)), lines)
+            self.assertEqual(len(re.findall(r"\nrestarted before round \d+, having done all before \d+, in \d\.\d{3} s: worker 1 .* signal 9", report)), lines)
+
     def model(self, out):
         return [file.read_bytes() for file in sorted(out.iterdir())] if out.is_dir() else [out.read_bytes()]
 
@@ -360,6 +409,17 @@ class R7(DyingTest):
                 with self.subTest(program=name, snapshots=snapshots):
                     self.program_of_the_dying(f"{len(snapshots)} {name}", [*program, "--workers", 3, *snapshots])
 
+    def expect_counted_apart(self, told, snapshots):
+        self.told = told
+        self.assertEqual(told["restarts"], len(told["recoveries"]))
+        self.assertEqual(told["repeated_tasks"], sum(each["discarded_tasks"] for each in told["recoveries"]))
+        self.assertEqual(told["unanswered_tasks"], sum(each["unanswered_tasks"] for each in told["recoveries"]))
+        self.assertEqual(told["failed_checkpoints"], 0)
+        self.assertEqual(bool(told["checkpoints"]["number"]), snapshots)
+        for each in ("commits", "checkpoints", "checkpoints_in_memory"):
+            self.assertEqual(bool(told[each]["number"]), told[each]["bytes"] > 0)
+        self.assertGreaterEqual(told["fenced_messages"], 0)
+
     def program_of_the_dying(self, name, arguments):
         """Its second worker dies about two thirds into it: the model is the one of an undisturbed run."""
         snapshots = "--snapshot-rounds" in arguments
@@ -368,8 +428,9 @@ class R7(DyingTest):
             out = self.folder / f"{kind} {name}"
             environment, file = self.dying(out.name, at)
             kept = ("--snapshot", self.folder / f"kept {out.name}") if snapshots else ()
-            answer = run(*arguments, *kept, "--out", out, env=environment)
+            answer = run(*arguments, *kept, "--out", out, "--json", env=environment)
             self.assertEqual(answer.returncode, 0, answer.stderr)
+            self.expect_counted_apart(json.loads(answer.stdout), snapshots)
             files = sorted(out.iterdir()) if out.is_dir() else [out]
             begun = [int(each) for each in re.findall(r"all workers begin again before round (\d+)", answer.stderr)]
             return [each.read_bytes() for each in files], begun, self.messages(file)
@@ -381,6 +442,7 @@ class R7(DyingTest):
             disturbed, begun, _ = model(when, f"1 control 8 {results * 2 // 3} {when}")
             self.assertTrue(disturbed == whole, "the models differ")
             self.assertEqual(len(begun), 1)
+            self.assertEqual([each["round"] for each in self.told["recoveries"]], begun)
             if snapshots:
                 self.assertGreater(begun[0], 0)
                 self.assertEqual(begun[0] % 3, 0)

@@ -204,7 +204,8 @@ TEST(RunRecord, SaysNothingOfWhatDidNotHappen) {
   EXPECT_THAT(run_text(record, false), StartsWith("\nworker"));
   EXPECT_EQ(accuracy_text(record, false), "");
   record.control = {};
-  record.restarts = record.repeated_tasks = 0;
+  record.restarts = record.repeated_tasks = record.repeated_bytes = 0;
+  record.recoveries.clear();
   record.rebalances.clear();
   record.slow.clear();
   record.kept.reset();
@@ -212,6 +213,51 @@ TEST(RunRecord, SaysNothingOfWhatDidNotHappen) {
   record.data_encrypted = false;
   record.workers[0].resent = record.workers[0].dropped = record.workers[0].spans_lost = 0;
   EXPECT_THAT(run_text(record, false), EndsWith("equal\n"));
+}
+
+TEST(RunRecord, TellsOfWhatIsCountedApart) {
+  RunRecord record = sample_run_record();
+  record.checkpoints = {.taken = 2,
+                        .failed = 1,
+                        .seconds = 0.5,
+                        .in_memory = 4,
+                        .in_memory_seconds = 0.25,
+                        .bytes = 3072,
+                        .in_memory_bytes = 6144};
+  EXPECT_THAT(run_text(record, false),
+              HasSubstr("checkpoints                                2    3 KiB    0.500\n"
+                        "checkpoints in memory                      4    6 KiB    0.250\n"
+                        "checkpoints that could not be written      1        -        -\n"));
+  record.recoveries.resize(7, record.recoveries[0]);
+  EXPECT_THAT(run_text(record, false), EndsWith("was lost: signal 9\nand 2 restarts more\n"));
+}
+
+// What earlier versions did not count is not told as nothing.
+TEST(RunRecord, TellsNoBytesWhereARecordHasNone) {
+  Json json = to_json(sample_run_record());
+  for (const char* key : {"repeated_messages", "repeated_bytes", "unanswered_tasks", "recoveries"})
+    json.erase(key);
+  json["control"].erase("fenced");
+  json["checkpoints"] =
+      parse_json(R"({"resumed_steps": 0, "taken": 2, "failed": 0, "seconds": 0.5})", "run.json");
+  const std::string text = run_text(read_run_record(json_text(json), "run.json"), false);
+  EXPECT_THAT(text, HasSubstr("restarts               2       -        -\n"
+                              "tasks done again      11       -        -\n"));
+  EXPECT_THAT(text, HasSubstr("checkpoints            2       -    0.500\n"));
+  EXPECT_THAT(text, Not(HasSubstr("restarted before")));
+}
+
+TEST(RunRecord, HasWhatIsCountedApartForPrograms) {
+  RunRecord record = sample_run_record();
+  const Json json = parse_json(write_run_record(record), "run.json");
+  EXPECT_EQ(json["unanswered_tasks"], 6);
+  EXPECT_EQ(json["recoveries"][0]["discarded_tasks"], 8);
+  EXPECT_TRUE(json["recoveries"][1]["worker"].is_null());
+  EXPECT_EQ(json["control"]["fenced"], 0);
+  const Json of_program = to_json(apart_of(record));
+  EXPECT_EQ(of_program["commits"]["bytes"], 13312);
+  EXPECT_EQ(of_program["checkpoints"]["number"], 0);
+  EXPECT_EQ(of_program["unanswered_tasks"], 6);
 }
 
 TEST(RunRecord, BlamesNoWorkerWhereOperatorsTookOtherTimes) {
@@ -227,12 +273,12 @@ TEST(RunRecord, TellsOfWhatWasLostOnTheWay) {
   RunRecord record = sample_run_record();
   record.control.dropped = 2;
   record.control.refused = 4;
+  record.control.fenced = 4;
   record.workers.push_back(record.workers[0]);
   EXPECT_THAT(run_text(record, false),
               EndsWith("equal\n"
                        "memory of the scheduler's host for copies that a restart needs, on top "
                        "of the peaks: two of 4 KiB\n"
-                       "committed  3 times there, 13 KiB in all, in 0.125 s\n"
                        "planned anew behind 40 steps: worker 1 took 2.50 times as long as was "
                        "planned, beside the one of which that was least; a step from 250 ms to "
                        "125 ms, 4 KiB of weights moved, in 1.5 s\n"
@@ -242,16 +288,24 @@ TEST(RunRecord, TellsOfWhatWasLostOnTheWay) {
                        "on\n"
                        "the pipeline drained behind every 25 steps\n"
                        "encrypted  what workers sent each other over tcp\n"
-                       "restarted  2 times since a worker was lost: all workers began again from "
-                       "what they had held\n"
-                       "repeated   11 tasks behind that, which no other figure counts\n"
                        "resent     1 control message that had not arrived in time\n"
                        "dropped    2 control messages that nobody of this run sent, or twice\n"
                        "refused    4 connections of strangers, who have no key of this run\n"
                        "resent     6 messages between workers that had not arrived in time\n"
                        "dropped    4 messages between workers that nobody of this run sent, or "
                        "twice\n"
-                       "lost       14 spans of the trace, which had no room for more\n"));
+                       "lost       14 spans of the trace, which had no room for more\n"
+                       "\n"
+                       "counted apart                  number    bytes  seconds\n"
+                       "restarts                            2        -    0.750\n"
+                       "tasks done again                   11  2.5 KiB        -\n"
+                       "tasks under way at a loss           6        -        -\n"
+                       "commits                             3   13 KiB    0.125\n"
+                       "messages of workers of before       4        -        -\n"
+                       "restarted before round 40, having done all before 43, in 0.500 s: worker 1 "
+                       "was lost: signal 9\n"
+                       "restarted before round 40, having done all before 41, in 0.250 s: a worker "
+                       "was lost\n"));
 }
 
 }  // namespace

@@ -304,11 +304,18 @@ TEST(ReportPage, TellsOfTheLargestRoutesWhereItCannotDraw) {
 
 TEST(ReportPage, TellsWhatDisturbedARunAndWhatWasKeptAgainstThat) {
   RunRecord record = tests::sample_run_record();
-  record.checkpoints = {.taken = 2, .seconds = 0.5, .in_memory = 4, .in_memory_seconds = 0.25};
+  record.checkpoints = {.taken = 2,
+                        .seconds = 0.5,
+                        .in_memory = 4,
+                        .in_memory_seconds = 0.25,
+                        .bytes = 3072,
+                        .in_memory_bytes = 6144};
   const std::string page = report_page(record);
   for (const char* told :
-       {"2, 11 tasks repeated", "3 times, 13 KiB in all, in 0.125 s", "2 in 0.500 s",
-        "4 in 0.250 s",
+       {"<td>restarts</td><td>2, 0.750 s</td>", "<td>tasks done again</td><td>11, 2.5 KiB</td>",
+        "<td>commits</td><td>3, 13 KiB, 0.125 s</td>",
+        "<td>checkpoints</td><td>2, 3 KiB, 0.500 s</td>",
+        "<td>checkpoints in memory</td><td>4, 6 KiB, 0.250 s</td>",
         "worker 1 took 1.9 times as long as it did, beside the others, from step "
         "20 to 40"})
     EXPECT_THAT(page, HasSubstr(told));

@@ -216,6 +216,19 @@ TEST_P(ControlOver, AForgottenPeerIsAStranger) {
   expect_dropped();
 }
 
+TEST_P(ControlOver, OfAPeerWhoseEpochIsOverMessagesAreCountedApart) {
+  const auto client = register_client();
+  server().fence(expect().peer);
+  client->send({ControlType::kResults, "too late"});
+  client->send({ControlType::kResults, "later"});
+  const auto deadline = after(5s);
+  while (server().counters().fenced < 2 && Clock::now() < deadline)
+    EXPECT_FALSE(server().receive(after(20ms)));
+  EXPECT_EQ(server().counters().fenced, 2);
+  EXPECT_EQ(server().counters().dropped, 0);
+  EXPECT_EQ(server().counters().received, 1) << "its registration";
+}
+
 TEST_P(ControlOver, WhoDoesNotRegisterFirstIsAStranger) {
   const auto client = plane_.connect();
   client->send({ControlType::kResults, "guess who"});

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <fstream>
 #include <future>
 #include <set>
@@ -320,6 +321,45 @@ TEST(ConnectedCrew, BehindALossWhoIsLeftComesAgainAndANewcomerTakesTheOtherPlace
   EXPECT_THAT(tests::take(*crew, 2), testing::UnorderedElementsAre("hello", "sent"));
   crew->stop();
   EXPECT_EQ(workers[2].wait(after(5s)), "exit code 0");
+}
+
+// Taken for dead, it speaks on in the next epoch, in which its place is another's.
+TEST(ConnectedCrew, WhatAWorkerOfAnEpochBeforeSaysIsCountedApart) {
+  const auto address = free_address();
+  std::atomic<bool> is_late{false};
+  auto before = std::async(std::launch::async, [&] {
+    const auto client = make_control_client(address);
+    client->send({ControlType::kRegister,
+                  encode(Registration{.identity = tests::test_identity(), .device = "cpu"})});
+    while (!is_late) {
+      const auto message = client->receive(after(20ms));
+      if (message && message->type == ControlType::kWelcome)
+        client->send({ControlType::kAddress,
+                      encode(Addresses{"tcp://127.0.0.1:5555", "tcp://127.0.0.1:5556"})});
+      if (message && message->type == ControlType::kStart) client->send({ControlType::kReady, {}});
+    }
+    client->send({ControlType::kResults, encode(std::vector<std::string>{"3"})});
+    static_cast<void>(client->receive(after(1s)));
+  });
+  auto options = options_for(address, 1);
+  options.silence = 1s;
+  const auto crew = Crew::assemble(options);
+  start(*crew, 1);
+  crew->send(0, {"sum 1 2"});
+  EXPECT_EQ(end_of(*crew).code(), ErrorCode::kLost);
+  std::optional<Process> newcomer;
+  crew->restart([&](int here, const std::string&) {
+    if (here == 0) newcomer = start_worker(address);
+  });
+  EXPECT_EQ(crew->counters().fenced, 0);
+  is_late = true;
+  for (const auto end = after(5s); crew->counters().fenced == 0 && Clock::now() < end;)
+    EXPECT_FALSE(crew->next(after(50ms))) << "nobody was asked in this epoch";
+  EXPECT_EQ(crew->counters().fenced, 1);
+  crew->send(0, {"sum 2 2"});
+  EXPECT_THAT(tests::take(*crew, 1), testing::ElementsAre("4"));
+  crew->stop();
+  before.get();
 }
 
 TEST(ConnectedCrew, WhoWaitsIsToldTheAddressThatWasBound) {

@@ -101,6 +101,45 @@ TEST_P(RestartsOver, WithoutStateBeginFromTheFirstRound) {
   // Of rounds before the twelfth all but those under way were folded in, and all are done again.
   EXPECT_GE(program.compared(), options.workers * (12 - options.depth));
   EXPECT_EQ(report.repeated_tasks, program.compared());
+  // What was thrown away is what is done again, as nobody was lost meanwhile.
+  ASSERT_EQ(report.recoveries.size(), 1u);
+  const Recovery& recovery = report.recoveries[0];
+  EXPECT_EQ(recovery.answered, report.repeated_tasks);
+  EXPECT_LE(recovery.unanswered, options.workers * options.depth);
+  EXPECT_EQ(recovery.worker, 1);
+  EXPECT_EQ(recovery.why.find('\n'), std::string::npos);
+  EXPECT_EQ(recovery.round, 0);
+  EXPECT_GE(recovery.reached, 12 - options.depth);
+  EXPECT_GT(recovery.end_ns, recovery.begin_ns);
+}
+
+TEST(Restarts, AreSpansOfATraceWithWhoWasLost) {
+  const RingOptions options;
+  const auto crew = crew_of(options.workers, TransportKind::kShm);
+  Ring program(options, [&](int64_t round) {
+    std::this_thread::sleep_for(2ms);
+    if (round == 30) kill_worker(*crew, 2);
+  });
+  const LoopReport report = run(program, *crew, restarting());
+  crew->stop();
+  int64_t restarts = 0, commits = 0;
+  for (const runtime::Span& span : report.spans) {
+    EXPECT_LE(span.begin_ns, span.end_ns);
+    if (span.lane == runtime::TraceRow::kSaves) {
+      ++commits;
+      EXPECT_TRUE(span.name.starts_with("commit before round ")) << span.name;
+      continue;
+    }
+    ++restarts;
+    EXPECT_EQ(span.lane, runtime::TraceRow::kRestarts);
+    EXPECT_TRUE(span.name.starts_with("restart before round ")) << span.name;
+    EXPECT_NE(span.name.find("worker 2"), std::string::npos) << span.name;
+    EXPECT_NE(span.name.find("signal 9"), std::string::npos) << span.name;
+  }
+  EXPECT_EQ(restarts, 1);
+  EXPECT_EQ(commits, report.commits.taken);
+  EXPECT_GT(commits, 0);
+  EXPECT_EQ(report.spans_lost, 0);
 }
 
 TEST_P(RestartsOver, SeveralAtOnceAreOneLoss) {

@@ -40,6 +40,21 @@ inline apps::RunRecord sample_run_record() {
   record.data_encrypted = true;
   record.restarts = 2;
   record.repeated_tasks = 11;
+  record.repeated_messages = 22;
+  record.repeated_bytes = 2560;
+  record.recoveries = {{.worker = 1,
+                        .why = "worker 1 was lost: signal 9",
+                        .round = 40,
+                        .reached_round = 43,
+                        .discarded_tasks = 8,
+                        .unanswered_tasks = 4,
+                        .seconds = 0.5},
+                       {.why = "a worker was lost",
+                        .round = 40,
+                        .reached_round = 41,
+                        .discarded_tasks = 3,
+                        .unanswered_tasks = 2,
+                        .seconds = 0.25}};
   record.drain_period = 25;
   record.kept = {.predicted_bytes = 4096,
                  .counted_bytes = 4500,
