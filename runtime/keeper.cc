@@ -48,8 +48,7 @@ std::string why_another(const Process& worker, const std::string& end) {
 }  // namespace
 
 int keep_worker(int argc, char** argv) {
-  // The program that runs, also where another has taken its place on disk.
-  std::vector<std::string> command{"/proc/self/exe"};
+  std::vector<std::string> command{kThisProgram};
   command.insert(command.end(), argv + 1, argv + argc);
   set_process_title(argc, argv, program_name() + " keeper");
   return keep_worker(std::move(command));

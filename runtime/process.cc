@@ -198,12 +198,11 @@ void begin_process_again(int argc, char** argv, std::vector<std::string> more, i
   ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
   ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
   if (handed >= 0) ::fcntl(handed, F_SETFD, 0);
-  // The program that runs, also where another has taken its place on disk.
-  ::execv("/proc/self/exe", arguments.data());
+  ::execv(kThisProgram, arguments.data());
   cannot_start("itself again", errno);
 }
 
-std::string program_path() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
+std::string program_path() { return std::filesystem::read_symlink(kThisProgram).string(); }
 
 std::string program_name() {
   const std::string name = std::filesystem::path(program_path()).filename().string();

@@ -58,7 +58,10 @@ class Process {
 [[noreturn]] void begin_process_again(int argc, char** argv, std::vector<std::string> more = {},
                                       int handed = -1);
 
-// The file of the running program, and what that file is called.
+// The program that runs, to start or to read, also where another has taken its place on disk.
+inline constexpr const char* kThisProgram = "/proc/self/exe";
+// Where it was when it began (of a file that is gone the kernel adds " (deleted)"), and what it is
+// called.
 std::string program_path();
 std::string program_name();
 // How this process shows in ps ("kerf worker"): its name and the head of its arguments. Call it

@@ -93,8 +93,7 @@ class Warden {
 
 std::vector<std::string> warden_command(const std::filesystem::path& folder,
                                         std::chrono::seconds outlives) {
-  // The program that runs, also where another has taken its place on disk.
-  return {"/proc/self/exe", kWarden, folder.string(), std::to_string(outlives.count())};
+  return {kThisProgram, kWarden, folder.string(), std::to_string(outlives.count())};
 }
 
 std::optional<int> watch_if_warden(int argc, char** argv) {

@@ -170,7 +170,7 @@ class DecodingHandler final : public runtime::Handler {
         return runtime::encode(save(runtime::decode<SnapshotOrder>(what), Reach::kTogether));
       case WorkerRequest::kCommit:
         workplace_->activity.doing("keeping its state");
-        return runtime::encode(save({std::string(what), kUndivided}, Reach::kAlone).pieces.front());
+        return runtime::encode(save({std::string(what), kUndivided}, Reach::kAlone));
       case WorkerRequest::kRestore:
         restore_own(runtime::decode<std::vector<PlacedPart>>(what));
         return {};

@@ -157,7 +157,7 @@ class Loop {
   void snapshot() {
     bool taken = false;
     with_workers([&] {
-      while (tasks_.owed()) exchange();
+      finish_owed();
       taken = shown("checkpoint", [&] { return snapshots_.take(next_round_); });
     });
     if (taken) tasks_.stand(place(), snapshots_.restore_requests());
@@ -169,7 +169,7 @@ class Loop {
   void snapshot_in_memory() {
     bool taken = false;
     with_workers([&] {
-      while (tasks_.owed()) exchange();
+      finish_owed();
       taken = is_due_in_memory() &&
               shown("checkpoint in memory", [&] { return snapshots_.take_in_memory(next_round_); });
     });
@@ -229,15 +229,18 @@ class Loop {
 
   // Of tasks whose first results are all in.
   void end_repetitions() {
-    with_workers([&] {
-      while (tasks_.owed()) exchange();
-    });
+    with_workers([&] { finish_owed(); });
     tasks_.end_recovery();
-    take_done();
   }
 
   void take_done() {
     for (WorkerTasks::Done& done : std::exchange(done_tasks_, {})) take(done);
+  }
+
+  // What is done again is compared before anything is kept of it.
+  void finish_owed() {
+    while (tasks_.owed()) exchange();
+    take_done();
   }
 
   void exchange() {

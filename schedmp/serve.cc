@@ -73,7 +73,7 @@ int end_of(const Error& error, int keeper) {
 }  // namespace
 
 runtime::Identity identity() {
-  const std::string executable = runtime::read_file(runtime::program_path(), kMaxExecutable);
+  const std::string executable = runtime::read_file(runtime::kThisProgram, kMaxExecutable);
   return {kerf::format("protocol {}, executable {:08x}", runtime::kProtocol,
                        runtime::crc32c(executable)),
           ops::arithmetic_identity()};

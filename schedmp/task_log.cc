@@ -67,13 +67,6 @@ std::optional<int64_t> TaskLog::first_missing() const {
   return {};
 }
 
-std::optional<int64_t> TaskLog::end_round() const {
-  const auto last = std::find_if(entries_.rbegin(), entries_.rend(),
-                                 [](const Entry& entry) { return entry.owed.has_value(); });
-  if (last == entries_.rend()) return {};
-  return last->owed->round + 1;
-}
-
 TaskLog::Sent TaskLog::sent_tasks() const {
   // The barrier is no task of the program.
   const auto tasks = [this](size_t entries) {

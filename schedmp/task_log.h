@@ -43,8 +43,6 @@ class TaskLog {
   std::optional<OwedTask> at() const;
   // The first round of which a task was never answered; none: all were. O(what is kept).
   std::optional<int64_t> first_missing() const;
-  // Behind the last round that it has a task of; none: it has none. O(1).
-  std::optional<int64_t> end_round() const;
   // Of what was sent, as it is to be repeated now: tasks.
   struct Sent {
     int64_t answered = 0;

@@ -5,7 +5,7 @@
 //   kSnapshot  a SnapshotOrder: write what this worker has to give
 //              to a snapshot that all write together             -> SavedPieces
 //   kCommit    a path: write what this worker alone can go on
-//              from                                              -> a SnapshotPart, or kNoRoom
+//              from, in one file                                 -> SavedPieces
 //   kRestore   PlacedParts: go on from what this worker wrote,
 //              in order                                          -> nothing
 //   kLoad      PlacedParts: go on from a snapshot, were it of

@@ -45,10 +45,11 @@ WorkerTasks::WorkerTasks(runtime::Crew& crew, RestartOptions options, bool keeps
     : crew_(crew), options_(std::move(options)), spans_(spans), repeats_(options_.allowed) {
   const size_t workers = crew_.workers().size();
   logs_.assign(workers, TaskLog(repeats_));
-  commits_ = repeats_ && options_.keeps && keeps_state;
+  may_commit_ = repeats_ && options_.keeps && keeps_state;
   kept_bytes_.resize(workers);
-  for (size_t worker = 0; worker < workers && commits_; ++worker)
-    commits_ = !crew_.kept_file(static_cast<int>(worker), 0).empty();
+  for (size_t worker = 0; worker < workers && may_commit_; ++worker)
+    may_commit_ = !crew_.kept_file(static_cast<int>(worker), 0).empty();
+  commits_ = may_commit_;
   next_at_ = runtime::after(options_.commit_every);
   next_steps_ = options_.commit_steps;
 }
@@ -59,12 +60,14 @@ void WorkerTasks::add(int worker, const OwedTask& owed, std::string request) {
 
 bool WorkerTasks::is_due(const Place& place) const {
   if (!commits_ || place.round <= stood_.round) return false;
-  if (options_.commit_steps == 0) return !commit_ && runtime::Clock::now() >= next_at_;
-  return place.steps >= next_steps_ || (!commit_ && later_ == 1 && bytes_of_logs() > kMuchKept);
+  if (!commit_ && later_ == 1 && bytes_of_logs() > kMuchKept) return true;
+  if (options_.commit_steps > 0) return place.steps >= next_steps_;
+  return !commit_ && runtime::Clock::now() >= next_at_;
 }
 
 // By steps one may be due while the last is on its way.
 void WorkerTasks::begin_round(const Place& place, bool rests) {
+  behind_ = place.round + 1;
   if (rests && is_due(place)) {
     next_steps_ = steps_behind(place.steps, options_.commit_steps);
     due_.push_back(place);
@@ -98,7 +101,13 @@ size_t WorkerTasks::bytes_of_logs() const {
 void WorkerTasks::limit_what_is_kept() {
   if (bytes_of_logs() <= kMostKept) return;
   repeats_ = commits_ = false;
+  gave_up_ = true;
   for (TaskLog& log : logs_) log.give_up();
+  if (options_.tell)
+    options_.tell(kerf::format(
+        "there are more than {} MiB of tasks and results since workers last kept what they held, "
+        "and no more are kept: until there is a checkpoint, a loss ends the run",
+        kMostKept >> 20));
 }
 
 // When all have done what lies before it: what one keeps may be of others' making.
@@ -139,21 +148,25 @@ void WorkerTasks::collect(std::vector<Done>& done) {
 }
 
 void WorkerTasks::take_commit(size_t worker, const std::string& answer) {
-  commit_->parts[worker].part = runtime::decode<SnapshotPart>(answer);
+  SavedPieces saved = runtime::decode<SavedPieces>(answer);
+  if (saved.pieces.size() != 1)
+    throw Error(ErrorCode::kProtocol, kerf::format("worker {} keeps what it holds in {} files",
+                                                   worker, saved.pieces.size()));
+  commit_->parts[worker].part = saved.pieces.front();
+  if (commit_->failure.empty()) commit_->failure = std::move(saved.failure);
   if (--commit_->missing == 0) end_commit();
 }
 
 void WorkerTasks::end_commit() {
   const Commit commit = *std::exchange(commit_, std::nullopt);
-  const auto has_room = [](const PlacedPart& placed) { return placed.part != kNoRoom; };
-  commits_ = std::all_of(commit.parts.begin(), commit.parts.end(), has_room);
+  may_commit_ = commits_ = commit.failure.empty();
   for (TaskLog& log : logs_) log.pass_barrier(!commits_);
   if (!commits_) {
     if (options_.tell)
       options_.tell(kerf::format(
-          "there is no memory to keep what workers hold: behind a loss all begin again {}, unless "
-          "there is a checkpoint since",
-          beginning_at(stood_, options_.counts_steps)));
+          "what workers hold cannot be kept, and behind a loss all begin again {}, unless there is "
+          "a checkpoint since: {}",
+          beginning_at(stood_, options_.counts_steps), commit.failure));
     due_.clear();
     return empty(commit.parts);
   }
@@ -207,6 +220,12 @@ void WorkerTasks::commit_in_vain() {
 void WorkerTasks::stand(const Place& place, std::vector<std::string> restore,
                         runtime::Clock::time_point until) {
   for (TaskLog& log : logs_) log.forget();
+  if (std::exchange(gave_up_, false)) {
+    repeats_ = true;
+    commits_ = may_commit_;
+    logs_.assign(logs_.size(), TaskLog(repeats_));
+  }
+  behind_ = std::max(behind_, place.round);
   for (std::vector<PlacedPart>& parts : filled_) empty(std::exchange(parts, {}));
   stood_ = place;
   restore_ = std::move(restore);
@@ -214,8 +233,9 @@ void WorkerTasks::stand(const Place& place, std::vector<std::string> restore,
   next_steps_ = std::max(next_steps_, steps_behind(place.steps, options_.commit_steps));
 }
 
+// Where nothing is, a loss is of what comes behind the last round: a checkpoint.
 int64_t WorkerTasks::first_missing() const {
-  int64_t first = INT64_MAX;
+  int64_t first = behind_;
   for (const TaskLog& log : logs_) first = std::min(first, log.first_missing().value_or(first));
   return first;
 }
@@ -265,11 +285,6 @@ void WorkerTasks::begin_recovery(const Error& loss, bool first) {
                     .round = stood_.round,
                     .reached = first_missing(),
                     .begin_ns = runtime::now_ns()};
-  if (recovery.reached == INT64_MAX) {
-    recovery.reached = stood_.round;
-    for (const TaskLog& log : logs_)
-      recovery.reached = std::max(recovery.reached, log.end_round().value_or(stood_.round));
-  }
   for (size_t i = 0; first && i < logs_.size(); ++i) {
     const TaskLog::Sent sent = logs_[i].sent_tasks();
     recovery.answered += sent.answered;

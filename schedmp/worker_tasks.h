@@ -144,12 +144,14 @@ class WorkerTasks {
     std::optional<runtime::Clock::time_point> begin = {};
     bool asked = false;
     std::vector<PlacedPart> parts = {};
+    std::string failure = {};  // why one of them could not be written
   };
 
   runtime::Crew& crew_;
   const RestartOptions options_;
   LoopSpans& spans_;
-  bool commits_ = false;
+  bool commits_ = false;  // now, and
+  bool may_commit_ = false;
   std::vector<TaskLog> logs_;                      // by worker
   std::optional<Commit> commit_;                   // under way
   std::deque<Place> due_;                          // behind that
@@ -162,11 +164,13 @@ class WorkerTasks {
   int64_t later_ = 1;         // times as long to the next commit, behind some in vain
   bool tried_again_ = false;  // by steps: one that was in vain
   bool repeats_ = false;
+  bool gave_up_ = false;  // until they stand somewhere: too much is not kept
   std::vector<Recovery> recoveries_;
   bool recovers_ = false;  // the last of those is not over
   int64_t repeated_ = 0;
   std::vector<int64_t> kept_bytes_;  // by worker
   CommitCounts commit_counts_;
+  int64_t behind_ = 0;               // all rounds that were begun
   int64_t lost_at_ = -1;             // the first round that was not done at the last loss
   int losses_there_ = 0;             // about there, in a row
   int losses_since_ = 0;             // there and before

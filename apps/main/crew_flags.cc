@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <tuple>
+#include <utility>
 
 #include "apps/main/answer.h"
 #include "apps/main/device_list.h"
@@ -57,7 +58,7 @@ runtime::CrewOptions crew_options(const CrewFlags& flags, const CrewNeeds& needs
   options.admission.keys = flags.keys;
   options.encrypt_data = flags.encrypt_data;
   options.admission.notice = [](const std::string& note) { tell_notes({note}); };
-  options.worker_command = {runtime::program_path(), "worker", runtime::kKeeperFlag,
+  options.worker_command = {runtime::kThisProgram, "worker", runtime::kKeeperFlag,
                             std::to_string(::getpid())};
   options.identity = schedmp::identity();
   options.handlers = schedmp::handlers_of(needs.programs);
@@ -231,12 +232,12 @@ runtime::Crew::Waiting tell_who_is_here(const CrewFlags& flags, const CrewNeeds&
   if (flags.listen.empty()) return {};
   return [workers = needs.workers, spares = flags.spares,
           keys = flags.keys.empty() ? "" : " --keys DIR",
-          again](int here, const std::string& address) {
+          again](int here, const std::string& address) mutable {
     const std::string command =
         format("{} worker --connect {}{}", runtime::program_name(), address, keys);
     if (here > 0)
       fmt::print(stderr, "{} of {} workers are here\n", here, workers);
-    else if (again)
+    else if (std::exchange(again, true))
       fmt::print(stderr,
                  "whoever is left comes again by itself, and so does the next worker of a keeper; "
                  "where the host is lost, start another: {}\n",

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "apps/main/answer.h"
 #include "apps/main/launched.h"
@@ -63,7 +65,7 @@ runtime::Crew::Waiting which_tasks_are_here(const CrewFlags& flags, const CrewNe
                                             OwnWorker* own, bool again) {
   return [tell = tell_who_is_here(flags, needs, again), workers = needs.workers, own, again,
           others = needs.workers + flags.spares - (own == nullptr ? 0 : 1)](
-             int here, const std::string& address) {
+             int here, const std::string& address) mutable {
     if (own != nullptr && here == workers) own->all_are_here();
     if (here > 0) return tell(here, address);
     if (again)
@@ -71,20 +73,23 @@ runtime::Crew::Waiting which_tasks_are_here(const CrewFlags& flags, const CrewNe
     else
       fmt::print(stderr, "listening at {} for {}\n", address, plural(others, "other task"));
     if (own != nullptr) own->awaited(again);
+    again = true;
   };
 }
 
-// Behind a loss (`again`) those whose process is gone are started anew.
+// Behind a loss (`again`, or the first time was before) those whose process is gone are started
+// anew.
 runtime::Crew::Waiting who_is_here(const CrewFlags& flags, const CrewNeeds& needs,
                                    const Started& started, bool again) {
   if (flags.launched) return which_tasks_are_here(flags, needs, started.own, again);
   if (started.remote == nullptr) return tell_who_is_here(flags, needs, again);
-  return [tell = tell_who_is_here(flags, needs, again), workers = needs.workers,
-          remote = started.remote, again](int here, const std::string& address) {
-    if (here == workers) remote->all_are_here();
+  return [tell = tell_who_is_here(flags, needs, again), remote = started.remote, again](
+             int here, const std::string& address) mutable {
+    remote->are_here(here);
     if (here > 0) return tell(here, address);
-    fmt::print(stderr, "{} over ssh\n",
-               again ? "whoever is gone is started again" : "starting workers");
+    fmt::print(
+        stderr, "{} over ssh\n",
+        std::exchange(again, true) ? "whoever is gone is started again" : "starting workers");
     remote->start(address);
   };
 }
@@ -247,7 +252,10 @@ Driven drive(schedmp::EncodedProgram& program, const CrewFlags& given, const Cre
     if (error.code() != ErrorCode::kInterrupted) throw;
     // A worker that did not come to be interrupts the wait for it.
     const auto failure = remote ? remote->failure() : own ? own->failure() : std::nullopt;
-    if (failure) throw Error(*failure);
+    const std::string_view said = error.message();  // and how to go on, where there is a way
+    const auto way_on = said.starts_with("interrupted;") ? said.substr(said.find(';')) : "";
+    if (failure)
+      throw Error(failure->code(), failure->message() + std::string(way_on), failure->where());
     end_memory(options.snapshots);
     throw;
   }

@@ -87,7 +87,7 @@ std::vector<std::string> command_of(const std::string& program, const TaskWorker
 // Of tasks that are as many as workers the first keeps the last worker, which computes on the last
 // device of its host.
 std::vector<std::string> worker_of_first_task(const CrewFlags& flags, int workers) {
-  return command_of(runtime::program_path(),
+  return command_of(runtime::kThisProgram,
                     {.address = flags.listen,
                      .device = device_list(flags.device.value_or(kDefaultDevice)).back(),
                      .keys = flags.keys,

@@ -96,12 +96,14 @@ void RemoteWorkers::start(const std::string& address) {
   phase_ = Phase::kStarting;
   address_ = address;
   ++round_;
+  here_ = 0;
   news_.signal();
 }
 
-void RemoteWorkers::all_are_here() {
+void RemoteWorkers::are_here(int workers) {
   const std::lock_guard lock(mutex_);
-  phase_ = Phase::kRunning;
+  here_ = workers;
+  if (workers == options_.workers) phase_ = Phase::kRunning;
 }
 
 void RemoteWorkers::let_leave() {
@@ -144,6 +146,12 @@ bool RemoteWorkers::is_to_start(const Line& line) const {
   return line.waits && phase_ == Phase::kStarting && runtime::Clock::now() >= line.not_before;
 }
 
+// Behind a loss a host may be on its way up. In the first round it should be there: but where some
+// have come, this one may have been among them, and was lost, which the crew will say.
+bool RemoteWorkers::may_come_again(const Line& line, const std::string& how) const {
+  return may_be_away(how) && (round_ > 1 || (here_ > 0 && line.tries == 1));
+}
+
 // Each once in a round of start(), as soon as its last ssh has ended; some are tried again.
 void RemoteWorkers::start_missing() {
   const std::lock_guard lock(mutex_);
@@ -152,7 +160,8 @@ void RemoteWorkers::start_missing() {
   if (!starts || failure_) return;
   for (Line& line : lines_) {
     if (!is_to_start(line)) continue;
-    line.round = round_;
+    if (std::exchange(line.round, round_) != round_) line.tries = 0;
+    ++line.tries;
     line.waits = false;
     launch(line, address_);
     if (failure_) return;
@@ -207,7 +216,7 @@ void RemoteWorkers::note_end(Line& line, const std::string& how) {
   const std::lock_guard lock(mutex_);
   if (--running_ == 0) all_ended_.notify_all();
   const bool starting = phase_ == Phase::kStarting && line.round == round_;
-  line.waits = starting && round_ > 1 && may_be_away(how);
+  line.waits = starting && may_come_again(line, how);
   line.not_before = runtime::after(kBreath);
   if (starting && !line.waits && (round_ == 1 || !options_.others_may_come))
     fail(

@@ -50,8 +50,9 @@ class RemoteWorkers {
 
   // The run listens at `address`, for the first time or again.
   void start(const std::string& address);
-  // From now on, one that ends is the loss of a worker, which the crew judges.
-  void all_are_here();
+  // Told of each that comes: once all are here, one that ends is the loss of a worker, which the
+  // crew judges.
+  void are_here(int workers);
   // Waits for those that are left, whose workers were told to leave.
   void let_leave();
   std::optional<Error> failure() const;
@@ -63,7 +64,8 @@ class RemoteWorkers {
     int number = 0;
     int round = 0;  // of start() that it was last started in
     runtime::Clock::time_point not_before = {};
-    bool waits = false;  // to be tried again in that round
+    int tries = 0;       // in that round
+    bool waits = false;  // to be tried again in it
     std::optional<runtime::Process> ssh = {};
     runtime::OpenFile output{-1};
     std::string unfinished = {};  // what it printed of a line
@@ -74,6 +76,7 @@ class RemoteWorkers {
   void wait_for_news() const;
   void start_missing();
   bool is_to_start(const Line& line) const;
+  bool may_come_again(const Line& line, const std::string& how) const;
   void launch(Line& line, const std::string& address);
   void show_output(Line& line);
   void show(Line& line, const std::string& text);
@@ -88,6 +91,7 @@ class RemoteWorkers {
   Phase phase_ = Phase::kIdle;
   int round_ = 0;  // start() was called so often
   std::string address_;
+  int here_ = 0;  // workers, in this round
   size_t running_ = 0;
   std::optional<Error> failure_;
   mutable runtime::EventFd news_;

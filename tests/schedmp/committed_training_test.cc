@@ -147,7 +147,8 @@ class CommittedTraining : public testing::TestWithParam<Committed> {
   std::vector<std::string> restores(const std::string& what, const Run& of) {
     return requests([&](int worker) {
       const auto& answer = of.answers[static_cast<size_t>(worker)];
-      const PlacedPart placed{file(what, worker), runtime::decode<SnapshotPart>(answer.payload)};
+      const PlacedPart placed{file(what, worker),
+                              runtime::decode<SavedPieces>(answer.payload).pieces.at(0)};
       return request_of(WorkerRequest::kRestore, runtime::encode(std::vector{placed}));
     });
   }

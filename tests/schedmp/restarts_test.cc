@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "schedmp/checkpoint_folder.h"
 #include "schedmp/scheduler.h"
 #include "tests/schedmp/crew_of_this_program.h"
 #include "tests/schedmp/ring.h"
@@ -31,6 +32,8 @@ const ProgramFactories kPrograms{{"ring", worker_half<RingWorker>},
                                  {"failing", worker_half<FailingWorker>},
                                  {"full", worker_half<FullWorker>},
                                  {"cramped", worker_half<CrampedWorker>},
+                                 {"mortal", worker_half<MortalWorker<false>>},
+                                 {"fickle and mortal", worker_half<MortalWorker<true>>},
                                  {"deviceless", worker_half<DevicelessWorker>},
                                  {"sharing", worker_half<SharingWorker>}};
 
@@ -329,8 +332,54 @@ TEST(Restarts, WhereNothingCanBeKeptThatIsToldAndAllIsDoneAgain) {
   run(program, *crew, how);
   crew->stop();
   EXPECT_EQ(program.place(), undisturbed(options));
-  EXPECT_THAT(told, testing::ElementsAre(HasSubstr("no memory to keep what workers hold")));
+  EXPECT_THAT(
+      told, testing::ElementsAre(AllOf(HasSubstr("what workers hold cannot be kept"),
+                                       HasSubstr("before round 0"), HasSubstr("File too large"))));
   EXPECT_THAT(begun_before, testing::ElementsAre(0));
+}
+
+// Of workers that die within checkpoints alone.
+class LossesWithinCheckpoints : public testing::Test {
+ protected:
+  LossesWithinCheckpoints() {
+    std::filesystem::create_directory(folder_ / "once");
+    ::setenv("KERF_TEST_ONCE", (folder_ / "once").c_str(), 1);
+    how_.restarts.keeps = false;
+    how_.snapshots = {.folder = folder_ / "kept", .every = 15};
+  }
+  ~LossesWithinCheckpoints() override { ::unsetenv("KERF_TEST_ONCE"); }
+  std::optional<Error> run_of(Named& program) {
+    const auto crew = crew_of(options_.workers, TransportKind::kShm);
+    auto error = tests::error_of([&] { report_ = run(program, *crew, how_); });
+    if (!error) crew->stop();
+    return error;
+  }
+
+  tests::TemporaryFolder folder_;
+  const RingOptions options_{.workers = 2};
+  std::vector<int64_t> begun_before_;
+  LoopOptions how_ = restarting(&begun_before_);
+  LoopReport report_;
+};
+
+// Before rounds 15, 30, 45 and 60, one or two losses each.
+TEST_F(LossesWithinCheckpoints, AreOfDifferentRounds) {
+  Named program("mortal", options_);
+  const auto error = run_of(program);
+  ASSERT_FALSE(error) << error->what();
+  EXPECT_EQ(program.place(), undisturbed(options_));
+  EXPECT_EQ(report_.snapshots.taken, 4);
+  EXPECT_GE(begun_before_.size(), 4);
+  EXPECT_THAT(begun_before_, testing::IsSupersetOf({0, 15, 30, 45}));
+}
+
+// What came to other bits when it was done again is in no checkpoint.
+TEST_F(LossesWithinCheckpoints, WhatDiffersIsNotKept) {
+  Named program("fickle and mortal", options_);
+  const auto error = run_of(program);
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), HasSubstr("came to"));
+  EXPECT_FALSE(has_checkpoints(folder_ / "kept"));
 }
 
 int64_t descriptors() {

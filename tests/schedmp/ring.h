@@ -214,6 +214,24 @@ class CrampedWorker : public RingWorker {
   }
 };
 
+// Dies of keeping what it holds, of each such state once: KERF_TEST_ONCE is a folder, for files that
+// whoever dies makes. Else it comes to the same, or, `fickle`, to something else as another process.
+template <bool fickle>
+class MortalWorker : public RingWorker {
+ public:
+  uint64_t update(const RingTask& task) override {
+    return RingWorker::update(task) + (fickle ? static_cast<uint64_t>(::getpid()) : 0);
+  }
+  std::string snapshot() override {
+    std::string held = RingWorker::snapshot();
+    const std::string file =
+        kerf::format("{}/{}", std::getenv("KERF_TEST_ONCE"), runtime::decode<uint64_t>(held));
+    if (runtime::OpenFile(::open(file.c_str(), O_CREAT | O_EXCL, 0600)).number() >= 0)
+      ::kill(::getpid(), SIGKILL);
+    return held;
+  }
+};
+
 // Adds to rows that all share, and reads them, clock by clock.
 class SharingWorker : public KeepsState<SharingWorker, WorkerHalf<RingMessages>> {
  public:
