@@ -12,7 +12,7 @@ import subprocess
 import time
 import unittest
 
-from kerf_command import (KERF, SLOW, KerfTest, connect, free_address, processes_of, read_safetensors, run, shared_memory, wait_until, workers_of,
+from kerf_command import (KERF, SLOW, KerfTest, connect, free_address, read_safetensors, run, shared_memory, wait_until, workers_of,
                           write_images)
 
 RUN = {"--sizes": "784-48-24-10", "--batch": 32, "--epochs": 6, "--optimizer": "adam", "--lr-schedule": "cosine", "--clip-norm": 2}
@@ -278,8 +278,7 @@ class R14(CheckpointTest):
         _, errors = process.communicate(timeout=self.WITHIN * SLOW)
         self.assertLess(time.monotonic() - since, self.WITHIN * SLOW)
         self.assertEqual(process.returncode, 130, errors)
-        self.assertTrue(wait_until(lambda: not processes_of(process.pid), 2), processes_of(process.pid))
-        self.assertEqual(shared_memory() - self.shared_before, set())
+        self.assert_nothing_runs_on(self.shared_before)
         self.assertEqual([path for path in self.folder.glob("out/**/.*")], [], "temporary files")
         return errors
 
@@ -333,8 +332,7 @@ class R14(CheckpointTest):
         self.assertLess(time.monotonic() - since, 1 * SLOW)
         self.assertEqual(process.returncode, 130)
         self.assertIn("interrupted twice", errors)
-        self.assertTrue(wait_until(lambda: not processes_of(process.pid), 2), processes_of(process.pid))
-        self.assertEqual(shared_memory() - self.shared_before, set())
+        self.assert_nothing_runs_on(self.shared_before)
 
     def test_what_is_left_of_a_killed_run_goes_with_the_next(self):
         (self.folder / "out").mkdir()
