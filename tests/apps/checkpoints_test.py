@@ -1,16 +1,18 @@
 """A training that is interrupted goes on from its last checkpoint to the same weights and the same record; what is no checkpoint of it is refused by
 name; kerf checkpoint tells what there is, and finds what was changed. R14 is a number of the contract on faults, as in restarts_test.py."""
 
+import errno
 import fcntl
 import json
 import os
+import pathlib
 import shutil
 import signal
 import subprocess
 import time
 import unittest
 
-from kerf_command import (SLOW, KerfTest, connect, free_address, processes_of, read_safetensors, run, shared_memory, wait_until, workers_of,
+from kerf_command import (KERF, SLOW, KerfTest, connect, free_address, read_safetensors, run, shared_memory, wait_until, workers_of,
                           write_images)
 
 RUN = {"--sizes": "784-48-24-10", "--batch": 32, "--epochs": 6, "--optimizer": "adam", "--lr-schedule": "cosine", "--clip-norm": 2}
@@ -276,8 +278,7 @@ class R14(CheckpointTest):
         _, errors = process.communicate(timeout=self.WITHIN * SLOW)
         self.assertLess(time.monotonic() - since, self.WITHIN * SLOW)
         self.assertEqual(process.returncode, 130, errors)
-        self.assertTrue(wait_until(lambda: not processes_of(process.pid), 2), processes_of(process.pid))
-        self.assertEqual(shared_memory() - self.shared_before, set())
+        self.assert_nothing_runs_on(self.shared_before)
         self.assertEqual([path for path in self.folder.glob("out/**/.*")], [], "temporary files")
         return errors
 
@@ -332,8 +333,7 @@ class R14(CheckpointTest):
         self.assertLess(time.monotonic() - since, 1 * SLOW)
         self.assertEqual(process.returncode, 130)
         self.assertIn("interrupted twice", errors)
-        self.assertTrue(wait_until(lambda: not processes_of(process.pid), 2), processes_of(process.pid))
-        self.assertEqual(shared_memory() - self.shared_before, set())
+        self.assert_nothing_runs_on(self.shared_before)
 
     def test_what_is_left_of_a_killed_run_goes_with_the_next(self):
         (self.folder / "out").mkdir()
@@ -426,24 +426,73 @@ class Command(CheckpointTest):
 
 
 class FullDisk(CheckpointTest):
-    def test_the_run_goes_on_and_says_so(self):
-        whole = self.train(*self.run_of, out="whole")
-        kept = self.folder / "full" / "checkpoints"
-        kept.mkdir(parents=True)
-        mount = shutil.which("mount")
-        if mount is None or subprocess.run([mount, "-t", "tmpfs", "-o", "size=900k", "tmpfs", kept], check=False, capture_output=True).returncode != 0:
-            self.skipTest("no mounts here")
-        self.addCleanup(subprocess.run, ["umount", kept], check=False)
-        (kept / "others").write_bytes(b"x" * 300_000)
-        answer = run("train", *self.run_of, "--save-every", 10, "--keep", 2, "--out", self.folder / "full", "--json")
-        self.assertEqual(answer.returncode, 0, answer.stderr)
-        self.assertEqual(answer.stderr.count("the run goes on"), 1, answer.stderr)
-        self.assertIn("No space left on device", answer.stderr)
-        record = json.loads(answer.stdout)
-        self.assertGreater(record["checkpoints"]["failed"], 0)
-        self.assertEqual(record["checkpoints"]["failed"] + record["checkpoints"]["taken"], 6)
+    """R11 on a disk that fills: a small file system that is this test's own, in namespaces of user and mounts."""
+
+    SIZE, OTHERS = 2_000_000, 1_300_000  # bytes: two checkpoints, or one beside others' files
+
+    def setUp(self):
+        super().setUp()
+        self.full = self.folder / "full/checkpoints"
+        self.full.mkdir(parents=True)
+        mounted = f'mount -t tmpfs -o size={self.SIZE} tmpfs "$0" && echo here && exec setpriv --pdeathsig KILL sleep 1000'
+        keeper = subprocess.Popen(["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mounted, str(self.full)], stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.started.append(keeper)
+        self.addCleanup(keeper.kill)
+        if keeper.stdout.readline() != "here\n":
+            self.skipTest(f"this kernel mounts nothing for who is not its root: {keeper.stderr.read().strip()}")
+        self.inside = ("nsenter", "--target", str(keeper.pid), "--user", "--mount", "--preserve-credentials", KERF)
+        self.seen = pathlib.Path(f"/proc/{keeper.pid}/root{self.full}")
+
+    def run_inside(self, *arguments):
+        return subprocess.run([*self.inside, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60 * SLOW, check=False)
+
+    def start_inside(self, *arguments):
+        process = subprocess.Popen([*self.inside, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   start_new_session=True)
+        self.started.append(process)
+        return process
+
+    def manifests(self):
+        return {int(path.parent.name.split("-")[1]): path for path in self.seen.glob("checkpoint-*/manifest.json")}
+
+    def fill(self):
+        """With a file of others, as soon as there is room for it beside what a save writes."""
+        def is_in():
+            try:
+                (self.seen / "others").write_bytes(b"x" * self.OTHERS)
+                return True
+            except OSError as error:
+                self.assertEqual(error.errno, errno.ENOSPC)
+                (self.seen / "others").unlink()
+                return False
+
+        self.assertTrue(wait_until(is_in, 30))
+
+    def test_the_run_goes_on_says_so_and_saves_once_there_is_room(self):
+        run_of = self.run_with("--epochs", 150)
+        whole = self.train(*run_of, out="whole")
+        process = self.start_inside("train", *run_of, "--save-every", 10, "--keep", 1, "--out", self.full.parent, "--json")
+        self.assertTrue(wait_until(self.manifests, 60))
+        self.fill()
+        told = next((line for line in process.stderr if "No space left on device" in line), "it ended before")
+        self.assertIn("no checkpoint was written, and the run goes on: ", told)
+        (kept,) = self.manifests()
+        verified = self.run_inside("checkpoint", self.full, "--verify", "--json")
+        self.assertEqual(verified.returncode, 0, verified.stdout + verified.stderr)
+        self.assertIn((kept, True, []), [(each["number"], each["finished"], each["faults"]) for each in json.loads(verified.stdout)["checkpoints"]])
+        self.assertEqual([*self.manifests()], [kept], "it is the only one as long as there is no room")
+        (self.seen / "others").unlink()
+        self.assertTrue(wait_until(lambda: process.poll() is not None or max(self.manifests(), default=0) > kept, 60))
+        stdout, stderr = process.communicate(timeout=60 * SLOW)
+        self.assertEqual(process.returncode, 0, stderr)
+        record = json.loads(stdout)
+        counted = record["checkpoints"]
+        self.assertGreater(counted["failed"], 0)
+        self.assertGreater(counted["taken"], kept // 10)
+        self.assertEqual(counted["failed"] + counted["taken"], 150)
         self.expect_same(record, whole, "full")
-        self.assertEqual(run("checkpoint", kept, "--verify").returncode, 0)
+        self.assertEqual([path.name for path in self.seen.rglob("*.tmp")], [], "what was not whole is gone")
 
 
 if __name__ == "__main__":

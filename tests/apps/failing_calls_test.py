@@ -1,15 +1,18 @@
-"""R11 of the contract on faults, by strace: whatever the system refuses to a run within a save, and wherever it kills a process
-of it, the checkpoint before or the new one is whole, and the run goes on from it to the same weights. strace counts the calls
-of each thread by itself. Those by which files are written go wrong in all processes, the nth of each thread; openat, write and
-close, of which there are many others, in the scheduler's first thread, whose openat and close have the same numbers in each run.
-Its writes have not, as threads wake one another by them: one that goes wrong is mostly no file's, so that those of files are
-left to tests/schedmp/failing_saves_test.cc."""
+"""R11 of the contract on faults, by strace: whatever the system refuses within a save, and wherever it kills a process that
+saves, the checkpoint before or the new one is whole, and a run goes on from it.
+
+OfARun has a run of processes. strace counts the calls of each thread by itself. Those by which files are made and go wrong
+there, the nth of each thread in all processes; openat and close, of which there are many others, in the scheduler's first
+thread, where they have the same numbers in each run. Writes have not, as threads wake one another by them. OfOneThread has a
+program that saves in one thread (tests/schedmp/one_thread_saves.cc): there each call that names the checkpoints' folder or a
+file in it goes wrong, whichever call it is, and those by which files are written are looked for by name."""
 
 import collections
 import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import unittest
@@ -18,16 +21,17 @@ from kerf_command import KERF, SLOW, KerfTest, run, write_images
 
 FULL = "full" in sys.argv[1:]
 CALLS = ("fsync", "rename", "mkdir", "unlink", "unlinkat", "rmdir")
-SHARED = ("openat", "write", "close")  # with others
-ENDS = ("error=EIO", "error=ENOSPC", "signal=KILL")
+SHARED = ("openat", "close")  # with others
+KILL = "signal=KILL"
+ENDS = ("error=EIO", "error=ENOSPC", KILL)
 
 
-def straced(options, command):
-    return subprocess.run(["strace", *map(str, options), KERF, *map(str, command)], stdin=subprocess.DEVNULL,
+def straced(options, command, program=KERF):
+    return subprocess.run(["strace", *map(str, options), program, *map(str, command)], stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, timeout=60 * SLOW, check=False)
 
 
-class R11(KerfTest):
+class OfARun(KerfTest):
     def setUp(self):
         super().setUp()
         (self.folder / "images").mkdir()
@@ -63,8 +67,6 @@ class R11(KerfTest):
         (shared,) = self.calls_of("shared", ("-e", f"trace={','.join(SHARED)}")).values()
         of_folder = {call: [n for n, line in enumerate(shared[call], 1) if "/checkpoints" in line] for call in SHARED}
         self.assertTrue(all(of_folder.values()), of_folder)
-        # Wherever they are in another run.
-        of_folder["write"] = range(of_folder["write"][0], of_folder["write"][-1] + 1)
         return [(True, call, n) for call in CALLS for n in places[call]] + [(False, call, n) for call in SHARED for n in of_folder[call]]
 
     def expect_one_whole(self, everywhere, call, n, end):
@@ -93,6 +95,78 @@ class R11(KerfTest):
             shutil.rmtree(self.folder / "failed", ignore_errors=True)
         print(f"{len(points)} calls went wrong, of the checkpoints' folder {sum(met.values())}: {dict(met)}")
         self.assertGreater(sum(met.values()), 0)
+
+
+class OfOneThread(KerfTest):
+    SAVES = os.environ.get("KERF_SAVES", "build/release/tests/schedmp/one_thread_saves")
+    # By which files are written: a save without one of these is not what is meant to be looked at.
+    WRITING = ("openat", "write", "fsync", "close", "rename", "unlink", "rmdir", "mkdir")
+    SAMPLE = 25
+
+    def setUp(self):
+        super().setUp()
+        self.before, self.failed = self.folder / "before/checkpoints", self.folder / "failed/checkpoints"
+        self.assertEqual(self.save(self.before), ("from 0\n", 0))
+
+    def save(self, folder):
+        answer = subprocess.run([self.SAVES, folder], capture_output=True, text=True, check=False)
+        return answer.stdout, answer.returncode
+
+    def copied(self):
+        shutil.rmtree(self.failed.parent, ignore_errors=True)
+        shutil.copytree(self.before, self.failed)
+        return self.failed
+
+    def points(self):
+        """(call, n) of all that the next save asks of the system for its folder."""
+        log = self.folder / "log"
+        answer = straced(("-f", "-y", "-o", log), (self.copied(),), self.SAVES)
+        self.assertEqual((answer.stdout, answer.returncode), ("from 1\n", 0), answer.stderr)
+        met, points = collections.Counter(), []
+        threads = set()
+        for thread, call, rest in re.findall(r"^(\d+) +(\w+)\((.*)", log.read_text(), re.MULTILINE):
+            threads.add(thread)
+            met[call] += 1
+            if str(self.failed) in rest and call != "execve":
+                points.append((call, met[call]))
+        self.assertEqual(len(threads), 1)
+        missing = set(self.WRITING) - {call for call, _ in points}
+        self.assertFalse(missing, f"{missing} in {points}")
+        # Three pieces of each worker's, the scheduler's half, and the manifest.
+        self.assertGreaterEqual(sum(call == "write" for call, _ in points), 8)
+        return points
+
+    def expect_one_whole(self, call, n, end):
+        """Which checkpoint is there behind it."""
+        log = self.folder / "log"
+        answer = straced(("-y", "-o", log, "-e", f"trace={call}", "-e", f"inject={call}:{end}:when={n}"), (self.copied(),), self.SAVES)
+        wrong = [line for line in log.read_text().splitlines() if line.startswith(f"{call}(")][n - 1]
+        self.assertIn(str(self.failed), wrong)
+        self.assertTrue(end == KILL or "(INJECTED)" in wrong, wrong)
+        self.assertIn(answer.returncode, (-signal.SIGKILL,) if end == KILL else (0, 1, 3), answer.stderr)
+        if answer.returncode == 3:
+            self.assertIn("no checkpoint was written, and the run goes on: ", answer.stderr)
+        verified = run("checkpoint", self.failed, "--verify")
+        self.assertEqual(verified.returncode, 0, f"{verified.stdout}{verified.stderr}{answer.stderr}")
+        self.assertNotIn("not whole", verified.stdout)
+        said, code = self.save(self.failed)
+        self.assertEqual(code, 0)
+        there = int(said.removeprefix("from "))
+        self.assertIn(there, {0: (2,), 1: (1,), 3: (1,), -signal.SIGKILL: (1, 2)}[answer.returncode])
+        return there
+
+    def test_one_is_whole_after_any_call(self):
+        points = [(call, n, end) for call, n in self.points() for end in ENDS]
+        if not FULL:
+            points = random.Random(int(os.environ.get("KERF_SEED", "1"))).sample(points, self.SAMPLE)
+        there = collections.Counter()
+        for call, n, end in points:
+            with self.subTest(call=call, n=n, end=end):
+                there[self.expect_one_whole(call, n, end)] += 1
+        print(f"{len(points)} calls went wrong: {dict(collections.Counter(call for call, _, _ in points))}; behind them the one before was there "
+              f"{there[1]} times, the new one {there[2]} times")
+        self.assertGreater(there[1], 0)
+        self.assertGreater(there[2], 0)
 
 
 if __name__ == "__main__":

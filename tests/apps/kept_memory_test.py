@@ -12,7 +12,7 @@ import tempfile
 import time
 import unittest
 
-from kerf_command import KERF, SLOW, KerfTest, free_address, read_safetensors, run, wait_until, workers_of
+from kerf_command import KERF, SLOW, KerfTest, child_of, free_address, read_safetensors, run, shared_memory, wait_until, workers_of
 from small_programs import factorisation, write_small_data
 
 TRAINED = ("train", "lenet5", "--data", "synthetic:2048x784x10", "--workers", 3, "--epochs", 45, "--no-test")
@@ -55,6 +55,7 @@ class KeptTest(KerfTest):
     def setUp(self):
         super().setUp()
         self.out = self.folder / "out"
+        self.shared_before = shared_memory()
         self.seen = set()  # folders in memory, of this test's runs
         self.addCleanup(lambda: [shutil.rmtree(memory, ignore_errors=True) for memory in self.seen])
 
@@ -79,11 +80,14 @@ class KeptTest(KerfTest):
         self.assertTrue(found, "nothing is kept")
         return self.memory_of(folder)
 
-    def killed(self, *command, group=False):
-        """A run of this command whose scheduler is killed, or all of its processes, once there is something in memory."""
+    def killed(self, *command, group=False, also=lambda workers: ()):
+        """A run of this command whose scheduler is killed, or all of its processes, or with it those that `also` picks of its workers, once there is
+        something in memory."""
         process = self.start(*command)
         memory = self.await_memory(process)
         workers = workers_of(process.pid)
+        for worker in also(workers):
+            os.kill(worker, signal.SIGKILL)
         os.killpg(process.pid, signal.SIGKILL) if group else process.kill()
         self.assertTrue(memory.exists())
         process.communicate(timeout=10 * SLOW)
@@ -99,6 +103,7 @@ class KeptTest(KerfTest):
     def assert_nothing_is_left(self, seconds=2):
         self.assertTrue(wait_until(lambda: not any(memory.exists() for memory in self.seen), seconds), self.seen)
         self.assertTrue(wait_until(lambda: not self.wardens(), 5), self.wardens())
+        self.assert_nothing_runs_on(self.shared_before)
 
 
 class R6(KeptTest):
@@ -126,9 +131,9 @@ class R6(KeptTest):
         return step
 
     def test_of_local_workers(self):
-        for group in (False, True):
-            with self.subTest(group=group):
-                memory = self.killed(*self.command, group=group)
+        for of, how in (("the scheduler", {}), ("all", {"group": True}), ("the scheduler and a worker", {"also": lambda workers: workers[1:2]})):
+            with self.subTest(of=of):
+                memory = self.killed(*self.command, **how)
                 self.assertTrue(list(memory.glob("checkpoint-*/manifest.json")))
                 self.assertEqual(list(self.out.glob("checkpoints/checkpoint-*")), [])
                 _, stderr = self.finish(self.start(*self.command, "--resume", self.out))
@@ -137,15 +142,19 @@ class R6(KeptTest):
                 self.assertFalse((self.out / "checkpoints").exists())
 
     def test_of_workers_that_connected(self):
-        address = free_address()
-        keepers = [self.start("worker", "--connect", address) for _ in range(3)]
-        self.killed(*self.command, "--listen", address)
-        _, stderr = self.finish(self.start(*self.command, "--listen", address, "--resume", self.out))
-        self.assert_whole(self.out, stderr)
-        for keeper in keepers:
-            _, errors = self.finish(keeper)
-            self.assertIn("the worker lost its scheduler; starts another", errors)
-        self.assert_nothing_is_left()
+        for with_a_worker in (False, True):
+            with self.subTest(with_a_worker=with_a_worker):
+                address = free_address()
+                keepers = [self.start("worker", "--connect", address) for _ in range(3)]
+                also = (lambda _, keeper=keepers[1]: [child_of(keeper.pid)]) if with_a_worker else (lambda _: ())
+                self.killed(*self.command, "--listen", address, also=also)
+                _, stderr = self.finish(self.start(*self.command, "--listen", address, "--resume", self.out))
+                self.assert_whole(self.out, stderr)
+                for keeper in keepers:
+                    _, errors = self.finish(keeper)
+                    died = with_a_worker and keeper is keepers[1]
+                    self.assertIn("ended by signal 9" if died else "the worker lost its scheduler; starts another", errors)
+                self.assert_nothing_is_left()
 
     def test_behind_a_worker_that_is_killed(self):
         """All begin again from the last that was taken: workers commit nothing meanwhile."""

@@ -160,6 +160,12 @@ class KerfTest(unittest.TestCase):
         self.started.append(process)
         return process
 
+    def assert_nothing_runs_on(self, shared_before=frozenset()):
+        """Of all that this test started and that has ended, no process is left, and no shared memory that was not there before."""
+        ended = [process.pid for process in self.started if process.poll() is not None]
+        self.assertTrue(wait_until(lambda: not any(processes_of(pid) for pid in ended), 5), [processes_of(pid) for pid in ended])
+        self.assertEqual(shared_memory() - shared_before, set())
+
     def train(self, *arguments, out="run", expect=0):
         """Trains and returns the report."""
         answer = run("train", *arguments, "--json", "--out", self.folder / out)

@@ -25,7 +25,7 @@ import threading
 import time
 import unittest
 
-from kerf_command import SLOW, KerfTest, free_address, read_safetensors, run, wait_until, workers_of
+from kerf_command import SLOW, KerfTest, child_of, free_address, read_safetensors, run, shared_memory, wait_until, workers_of
 from small_programs import factorisation, lasso, topics, write_small_data
 
 FULL = "full" in sys.argv
@@ -48,11 +48,26 @@ def kind_of(message):
 
 
 class DyingTest(KerfTest):
+    DYING = {}  # of the environment, beside what all have
+
+    def setUp(self):
+        super().setUp()
+        self.shared_before = shared_memory()
+
     def dying(self, name, at=""):
         """The environment of a run of which a worker dies there, and the file of its messages."""
         messages = self.folder / f"{name}.messages"
         more = {"LD_PRELOAD": os.environ["KERF_DIE_LIBRARY"], "KERF_DIE_AT": at, "KERF_DIE_ONCE": str(self.folder / f"{name}.died"), "KERF_MESSAGES": str(messages)}
-        return {**os.environ, "OMP_NUM_THREADS": "1", **more}, messages
+        return {**os.environ, "OMP_NUM_THREADS": "1", **more, **self.DYING}, messages
+
+    def dies_at(self, at, *more, name=None):
+        """What a run of few steps said of which somebody dies there, and its messages."""
+        environment, file = self.dying(name or at, at)
+        answer = run(*STEPS, *more, "--out", self.folder / (name or at), env=environment)
+        return answer, self.messages(file)
+
+    def places_of(self, messages):
+        return [f"{each.worker} {each.plane} {each.kind} {each.n} {when}" for each in messages for when in ("before", "after")]
 
     def messages(self, file):
         lines = [line.split() for line in pathlib.Path(file).read_text().splitlines()]
@@ -63,10 +78,12 @@ class DyingTest(KerfTest):
         same = {each: record[each] for each in ("losses", "gradient_norms", "evaluations", "routes", "predicted", "counted")}
         return (self.folder / name / "weights.safetensors").read_bytes(), same, record
 
-    def expect_same(self, name, whole):
+    def expect_same(self, name, whole, resumed=False):
+        """Where it was resumed, messages and routes are of its last part."""
         weights, told, record = self.outcome(name)
         self.assertTrue(weights == whole[0], "weights differ")
-        self.assertEqual(told, whole[1])
+        for each in ("losses", "gradient_norms", "evaluations") if resumed else whole[1]:
+            self.assertEqual(told[each], whole[1][each], each)
         self.assertTrue(record["equal"])
         return record
 
@@ -80,16 +97,14 @@ class R1(DyingTest):
         messages = self.messages(file)
         for kind in (REGISTER, READY, RESULTS, BYE, DATA):
             self.assertEqual({each.worker for each in messages if kind_of(each) == kind}, {0, 1, 2}, kind)
-        return [(transport, f"{each.worker} {each.plane} {each.kind} {each.n} {when}") for each in messages for when in ("before", "after")]
+        return [(transport, at) for at in self.places_of(messages)]
 
     def disturb(self, place, whole):
         """Returns how often all workers began again, and who died; or what was wrong."""
         transport, at = place
         name = f"{transport} {at}"
-        environment, file = self.dying(name, at)
         try:
-            answer = run(*STEPS, "--transport", transport, "--out", self.folder / name, env=environment)
-            messages = self.messages(file)
+            answer, messages = self.dies_at(at, "--transport", transport, name=name)
             death = next((i for i, each in enumerate(messages) if each.plane == "died"), None)
             self.assertEqual(answer.returncode, 0, answer.stderr)
             restarts = self.expect_same(name, whole)["restarts"]
@@ -101,17 +116,16 @@ class R1(DyingTest):
         finally:
             shutil.rmtree(self.folder / name, ignore_errors=True)
 
-    def dies_at(self, at, *more):
-        environment, file = self.dying(at, at)
-        answer = run(*STEPS, *more, "--out", self.folder / at, env=environment)
-        self.assertIn("died", [each.plane for each in self.messages(file)])
+    def died_at(self, at, *more):
+        answer, messages = self.dies_at(at, *more)
+        self.assertIn("died", [each.plane for each in messages])
         return answer
 
     def test_killed_while_workers_are_wired(self):
         run(*STEPS, "--out", self.folder / "whole")
         for at in ("1 control 6 0 before", "1 data 1 0 before", "2 data 2 1 after"):
             with self.subTest(at=at):
-                answer = self.dies_at(at)
+                answer = self.died_at(at)
                 self.assertEqual(answer.returncode, 0, answer.stderr)
                 self.assertEqual(self.expect_same(at, self.outcome("whole"))["restarts"], 1)
 
@@ -119,21 +133,21 @@ class R1(DyingTest):
         run(*STEPS, "--out", self.folder / "whole")
         for at in ("1 control 1 0 before", "2 control 1 0 after"):
             with self.subTest(at=at):
-                answer = self.dies_at(at)
+                answer = self.died_at(at)
                 self.assertEqual(answer.returncode, 0, answer.stderr)
                 self.assertLessEqual(self.expect_same(at, self.outcome("whole"))["restarts"], 1)
                 self.assertRegex(answer.stderr, r"was lost: signal 9[^\n]*[\n;] ?all workers (start|begin) again")
-        answer = self.dies_at("0 control 1 0 before", "--no-restart")
+        answer = self.died_at("0 control 1 0 before", "--no-restart")
         self.assertEqual(answer.returncode, 1)
         self.assertIn("was lost: signal 9", answer.stderr)
 
     def test_killed_while_workers_leave(self):
         run(*STEPS, "--out", self.folder / "whole")
-        answer = self.dies_at("0 control 12 0 before")
+        answer = self.died_at("0 control 12 0 before")
         self.assertEqual(answer.returncode, 0, answer.stderr)
         self.assertRegex(answer.stderr, "note: worker 0 .* was lost: signal 9 .* every result was in before")
         self.assertEqual(self.expect_same("0 control 12 0 before", self.outcome("whole"))["restarts"], 0)
-        answer = self.dies_at("1 control 12 0 before", "--no-restart")
+        answer = self.died_at("1 control 12 0 before", "--no-restart")
         self.assertEqual(answer.returncode, 1)
         self.assertRegex(answer.stderr, "error: worker 1 .* was lost: signal 9")
 
@@ -236,50 +250,53 @@ class R4(Disturbed):
 
 class R6(DyingTest):
     def test_a_killed_scheduler_goes_on_from_the_disk(self):
+        """Alone, or with one of its workers in the same moment."""
         self.train(*LONGER[1:], "--epochs", 12, out="whole")
         for keepers in (0, 3):
-            with self.subTest(keepers=keepers):
-                out = self.folder / f"killed {keepers}"
-                address = free_address()
-                command = (*LONGER, "--epochs", 12, "--save-every", 5, "--out", out, *(("--listen", address) if keepers else ()))
-                started = [self.start("worker", "--connect", address) for _ in range(keepers)]
-                scheduler = self.start(*command)
-                self.assertTrue(wait_until(lambda: list(out.glob("checkpoints/*/manifest.json")), 60))
-                workers = workers_of(scheduler.pid)
-                scheduler.kill()
-                scheduler.communicate()
-                again = self.start(*command, "--resume", out)
-                _, errors = again.communicate(timeout=120 * SLOW)
-                self.assertEqual(again.returncode, 0, errors)
-                (weights, told, record), whole = self.outcome(out.name), self.outcome("whole")
-                self.assertTrue(weights == whole[0], "weights differ")
-                for each in ("losses", "gradient_norms", "evaluations"):
-                    self.assertEqual(told[each], whole[1][each])
-                self.assertGreaterEqual(record["checkpoints"]["resumed_steps"], 5)  # messages are those since
-                self.assertTrue(record["equal"])
-                for worker in workers:
-                    self.assertFalse(pathlib.Path(f"/proc/{worker}").exists())
-                for keeper in started:
-                    _, errors = keeper.communicate(timeout=10 * SLOW)
-                    self.assertEqual(keeper.returncode, 0, errors)
-                    self.assertIn("the worker lost its scheduler; starts another", errors)
+            for with_a_worker in (False, True):
+                with self.subTest(keepers=keepers, with_a_worker=with_a_worker):
+                    self.killed(f"killed {keepers} {with_a_worker}", keepers, with_a_worker)
+
+    def killed(self, name, keepers, with_a_worker):
+        out = self.folder / name
+        address = free_address()
+        command = (*LONGER, "--epochs", 12, "--save-every", 5, "--out", out, *(("--listen", address) if keepers else ()))
+        started = [self.start("worker", "--connect", address) for _ in range(keepers)]
+        scheduler = self.start(*command)
+        self.assertTrue(wait_until(lambda: list(out.glob("checkpoints/*/manifest.json")), 60))
+        workers = [child_of(keeper.pid) for keeper in started] or workers_of(scheduler.pid)
+        self.assertEqual(len(workers), 3)
+        if with_a_worker:
+            os.kill(workers[1], signal.SIGKILL)
+        scheduler.kill()
+        scheduler.communicate()
+        again = self.start(*command, "--resume", out)
+        _, errors = again.communicate(timeout=120 * SLOW)
+        self.assertEqual(again.returncode, 0, errors)
+        record = self.expect_same(out.name, self.outcome("whole"), resumed=True)
+        self.assertGreaterEqual(record["checkpoints"]["resumed_steps"], 5)
+        for number, keeper in enumerate(started):
+            _, errors = keeper.communicate(timeout=10 * SLOW)
+            self.assertEqual(keeper.returncode, 0, errors)
+            died = with_a_worker and number == 1
+            self.assertIn("ended by signal 9" if died else "the worker lost its scheduler; starts another", errors)
+        for worker in workers:
+            self.assertFalse(pathlib.Path(f"/proc/{worker}").exists())
+        self.assert_nothing_runs_on(self.shared_before)
 
 
 class R6AtEachMessage(DyingTest):
     """The scheduler dies before or after any of its messages to workers. Those with clocks are as many as there is time."""
 
     KINDS = (WELCOME, START, WORK, STOP)
-
-    def dying(self, name, at=""):
-        environment, messages = super().dying(name, at)
-        return {**environment, "KERF_DIE_SCHEDULER": "1"}, messages
+    DYING = {"KERF_DIE_SCHEDULER": "1"}
 
     def test_started_again_it_comes_to_the_same(self):
-        environment, file = self.dying("whole")
-        self.assertEqual(run(*STEPS, "--out", self.folder / "whole", env=environment).returncode, 0)
-        sent = [each for each in self.messages(file) if each.worker == SCHEDULER and kind_of(each) in self.KINDS]
+        answer, messages = self.dies_at("", name="whole")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        sent = [each for each in messages if each.worker == SCHEDULER and kind_of(each) in self.KINDS]
         self.assertEqual({kind_of(each) for each in sent}, set(self.KINDS))
-        places = [f"{SCHEDULER} {each.plane} {each.kind} {each.n} {when}" for each in sent for when in ("before", "after")]
+        places = self.places_of(sent)
         if not FULL:
             places = random.Random(6).sample(places, 8)
         whole = self.outcome("whole")
@@ -294,18 +311,15 @@ class R6AtEachMessage(DyingTest):
     def disturb(self, at, whole):
         """Whether it went on from a checkpoint."""
         out = self.folder / at
-        environment, file = self.dying(at, at)
-        self.assertEqual(run(*STEPS, "--out", out, env=environment).returncode, -signal.SIGKILL)
-        workers = {each.pid for each in self.messages(file) if each.worker != SCHEDULER}
-        self.assertTrue(wait_until(lambda: not any(pathlib.Path(f"/proc/{pid}").exists() for pid in workers), 5 * SLOW))
+        answer, messages = self.dies_at(at)
+        self.assertEqual(answer.returncode, -signal.SIGKILL)
+        workers = {each.pid for each in messages if each.worker != SCHEDULER}
+        self.assertTrue(wait_until(lambda: not any(pathlib.Path(f"/proc/{pid}").exists() for pid in workers), 5))
         saved = list(out.glob("checkpoints/*/manifest.json"))
         answer = run(*STEPS, "--out", out, *(("--resume", out) if saved else ()))
         self.assertEqual(answer.returncode, 0, answer.stderr)
-        weights, told, record = self.outcome(at)
-        self.assertTrue(weights == whole[0], "weights differ")
-        for each in ("losses", "gradient_norms", "evaluations"):
-            self.assertEqual(told[each], whole[1][each])
-        self.assertTrue(record["equal"])
+        self.expect_same(at, whole, resumed=True)
+        self.assert_nothing_runs_on(self.shared_before)
         return bool(saved)
 
 
