@@ -95,12 +95,13 @@ std::string Attempts::text() const {
       return kerf::format("whoever listens at {} does not answer yet; waiting", address);
     case Hindrance::kHungUp:
       return keys ? kerf::format(
-                        "whoever listens at {} is not the scheduler of {}/scheduler.public: "
-                        "copy that of the run's keys, and check the address; tries again",
+                        "whoever listens at {} has not shown that it is the scheduler of "
+                        "{}/scheduler.public: if it is another's, copy that of the run's keys, or "
+                        "mend the address; tries again",
                         address, aim_.keys)
                   : kerf::format(
-                        "whoever listens at {} is no scheduler of kerf; check the address; "
-                        "tries again",
+                        "whoever listens at {} has not shown that it is a scheduler of kerf: "
+                        "check the address; tries again",
                         address);
     case Hindrance::kOtherMechanism:
       return keys ? kerf::format(

@@ -1,6 +1,7 @@
 """A run of which a worker becomes slow plans anew by what it measures, and goes on by that to the same bits."""
 
 import json
+import os
 import shutil
 import signal
 import threading
@@ -13,6 +14,7 @@ from kerf_command import SLOW, KerfTest, child_of, free_address, read_safetensor
 # Seven layers of which six are alike: three for each of two workers, and of one that is half as fast two.
 RUN = ("mlp", "--sizes", "512-512-512-512-512-512-512-10", "--data", "synthetic:4096x512x10", "--batch", 256, "--workers", 2, "--no-test")
 FIRST_WINDOW = 4  # seconds, behind the first epoch: what all that comes is compared with is measured
+ATTEMPTS = 3  # each twice as long, where a busy machine has the slow worker not show before the run is over
 UNDISTURBED = 25  # seconds that a run takes, so that enough is left behind the windows that decide, however fast the machine is
 
 
@@ -30,8 +32,9 @@ class Rebalance(KerfTest):
     def undisturbed(self):
         cls = type(self)
         if cls.whole is None:
-            record = self.train(*self.command(), out="whole")
-            cls.whole = record["losses"], read_safetensors(self.folder / "whole" / "weights.safetensors")
+            answer = run("train", *self.command(), "--json", "--out", self.folder / "whole", timeout=900)  # it may be busier than when steps were counted
+            self.assertEqual(answer.returncode, 0, answer.stderr[-2000:])
+            cls.whole = json.loads(answer.stdout)["losses"], read_safetensors(self.folder / "whole" / "weights.safetensors")
         return cls.whole
 
     @staticmethod
@@ -57,6 +60,18 @@ class Rebalance(KerfTest):
             process.wait(60)
         return answer, "".join(printed)
 
+    def rebalanced(self, out, begin):
+        """`begin` starts a run, and says how to find its second worker. Returns the report."""
+        for _ in range(ATTEMPTS):
+            process, find = begin()
+            answer, printed = self.run_with_a_slow_worker(process, find)
+            self.assertEqual(process.returncode, 0, printed)
+            changed = any(each["worker"] == 1 for each in json.loads(answer)["rebalances"])
+            if changed or os.getloadavg()[0] < 2 * os.cpu_count():
+                break
+            type(self).steps, type(self).whole = 2 * self.steps, None
+        return self.expect_rebalanced(answer, printed, out)
+
     def expect_rebalanced(self, answer, printed, out):
         """Where something else slows the other worker meanwhile, there may be a change for that, too; and by how much the one is slower nobody knows."""
         report = json.loads(answer)
@@ -80,10 +95,10 @@ class Rebalance(KerfTest):
         return report
 
     def test_local_workers(self):
-        process = self.start("train", *self.command(), "--rebalance", "--json", "--out", self.folder / "local")
-        answer, printed = self.run_with_a_slow_worker(process, lambda: self.second_of(process))
-        self.assertEqual(process.returncode, 0, printed)
-        self.expect_rebalanced(answer, printed, "local")
+        def begin():
+            process = self.start("train", *self.command(), "--rebalance", "--json", "--out", self.folder / "local")
+            return process, lambda: self.second_of(process)
+        self.rebalanced("local", begin)
 
     def asked_for_an_end_once_there_is(self, file):
         out = self.folder / "asked"
@@ -126,19 +141,22 @@ class Rebalance(KerfTest):
         self.assertEqual(read_safetensors(out / "weights.safetensors"), weights)
 
     def test_workers_that_connected_keep_their_numbers(self):
-        address = free_address()
-        process = self.start("train", *self.command(), "--rebalance", "--listen", address, "--json", "--out", self.folder / "connected")
-        workers = [self.start("worker", "--connect", address)]
-        for line in process.stderr:
-            if "1 of 2 workers" in line:
-                break
-        workers.append(self.start("worker", "--connect", address))
-        slow = child_of(workers[1].pid)
-        answer, printed = self.run_with_a_slow_worker(process, lambda: slow)
-        self.assertEqual(process.returncode, 0, printed)
-        report = self.expect_rebalanced(answer, printed, "connected")
+        workers = slow = None
+
+        def begin():
+            nonlocal workers, slow
+            address = free_address()
+            process = self.start("train", *self.command(), "--rebalance", "--listen", address, "--json", "--out", self.folder / "connected")
+            workers = [self.start("worker", "--connect", address)]
+            for line in process.stderr:
+                if "1 of 2 workers" in line:
+                    break
+            workers.append(self.start("worker", "--connect", address))
+            slow = child_of(workers[1].pid)
+            return process, lambda: slow
+        report = self.rebalanced("connected", begin)
         self.assertEqual(report["workers"][1]["pid"], slow)
-        self.assertEqual([worker.wait(10 * SLOW) for worker in workers], [0, 0])
+        self.assertEqual([worker.wait(60 * SLOW) for worker in workers], [0, 0])
 
 
 class Refused(KerfTest):

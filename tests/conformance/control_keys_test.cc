@@ -325,8 +325,8 @@ TEST_F(GuardedControl, AWorkerThatGetsNoAnswerSaysWhatStandsBetweenThem) {
   for (const auto end = after(1s); Clock::now() < end;) look();
   EXPECT_THAT(unlisted.told(), ElementsAre(AllOf(HasSubstr("refuses the key in " + keys("mixed")),
                                                  HasSubstr("workers.allowed"))));
-  EXPECT_THAT(of_another.told(), ElementsAre(HasSubstr("not the scheduler of " + keys("others") +
-                                                       "/scheduler.public")));
+  EXPECT_THAT(of_another.told(), ElementsAre(HasSubstr("shown that it is the scheduler of " +
+                                                       keys("others") + "/scheduler.public")));
   EXPECT_THAT(without.told(), ElementsAre(HasSubstr("give --keys DIR")));
   EXPECT_THAT(needless.told(), ElementsAre(HasSubstr("has no keys")));
   EXPECT_THAT(early.told(),
