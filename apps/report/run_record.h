@@ -402,8 +402,8 @@ void fields(Fields& f, RunRecord& run) {
   f.newer("repeated_tasks", run.repeated_tasks);
   f.newer("repeated_messages", run.repeated_messages);
   f.newer("repeated_bytes", run.repeated_bytes);
-  f.derived("unanswered_tasks", unanswered_tasks(run.recoveries));
   f.newer("recoveries", run.recoveries);
+  f.derived("unanswered_tasks", unanswered_tasks(run.recoveries));
   f.newer("rebalances", run.rebalances);
   f.newer("slow", run.slow);
   f.newer("same_bits", run.same_bits);

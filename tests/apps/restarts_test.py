@@ -369,14 +369,14 @@ class R7(DyingTest):
         return [each for each in events if each["ph"] == "X" and each["pid"] in pids]
 
     def test_what_is_counted_apart_is_in_the_record_the_report_and_the_trace(self):
-        saving = (*STEPS, "--steps", 12, "--save-every", 5, "--keep", 9)
+        saving = (*STEPS, "--steps", 12, "--save-every", 5, "--keep", 9, "--buddy-every", 1000)  # nor is anything kept by time
         environment, file = self.dying("whole")
         self.assertEqual(run(*saving, "--out", self.folder / "whole", env=environment).returncode, 0)
         whole = self.outcome("whole")
         self.assertEqual(whole[2]["recoveries"], [])
         for each in ("repeated_messages", "repeated_bytes", "unanswered_tasks"):
             self.assertEqual(whole[2][each], 0)
-        # As many tensors in each step: in the tenth, four behind the first save.
+        # As many tensors in each step. In the tenth, of which four may be under way, the sixth was answered by all.
         tensors = sum(kind_of(each) == DATA and each.worker == 1 for each in self.messages(file))
         environment, _ = self.dying("killed", f"1 data 3 {tensors * 9 // 12 + 1} before")
         answer = run(*saving, "--out", self.folder / "killed", env=environment)
@@ -385,9 +385,9 @@ class R7(DyingTest):
         recovery, = record["recoveries"]
         self.assertEqual(recovery["worker"], 1)
         self.assertRegex(recovery["why"], r"^worker 1 .* was lost: signal 9")
-        self.assertGreaterEqual(recovery["round"], 5)
-        self.assertGreater(recovery["reached_round"], recovery["round"])
-        self.assertGreater(recovery["discarded_tasks"], 0)
+        self.assertEqual(recovery["round"], 5)
+        self.assertGreater(recovery["reached_round"], 5)
+        self.assertGreaterEqual(recovery["discarded_tasks"], 3)
         self.assertEqual(recovery["discarded_tasks"], record["repeated_tasks"])
         self.assertEqual(recovery["unanswered_tasks"], record["unanswered_tasks"])
         self.assertGreater(record["unanswered_tasks"], 0, "the task that it died of")
