@@ -20,12 +20,13 @@ import random
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 import time
 import unittest
 
-from kerf_command import SLOW, KerfTest, child_of, free_address, read_safetensors, run, shared_memory, wait_until, workers_of
+from kerf_command import KERF, SLOW, KerfTest, child_of, free_address, read_safetensors, run, shared_memory, wait_until, workers_of
 from small_programs import factorisation, lasso, topics, write_small_data
 
 FULL = "full" in sys.argv
@@ -185,10 +186,12 @@ class R2(DyingTest):
 
 
 class Disturbed(DyingTest):
-    def disturbed(self, disturb, *more):
+    def disturbed(self, disturb, *more, program=KERF):
         """The run's record, of which `disturb` had the process and its workers when the first epoch was over."""
         self.train(*LONGER[1:], *more, out="whole")
-        process = self.start(*LONGER, *more, "--out", self.folder / "disturbed")
+        process = subprocess.Popen([program, *map(str, (*LONGER, *more, "--out", self.folder / "disturbed"))], stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        self.started.append(process)
         said = []
         while "epoch 1/" not in (said or [""])[-1]:
             said.append(process.stderr.readline())
@@ -197,6 +200,21 @@ class Disturbed(DyingTest):
         _, errors = process.communicate(timeout=120 * SLOW)
         self.assertEqual(process.returncode, 0, errors)
         return self.expect_same("disturbed", self.outcome("whole"))
+
+
+class Updated(Disturbed):
+    def test_workers_are_started_again_of_the_program_that_runs(self):
+        """Another has taken its place on disk."""
+        program = self.folder / pathlib.Path(KERF).name
+        shutil.copy(KERF, program)
+
+        def kill_behind_an_update(process, workers):
+            (self.folder / "another").write_text("#!/bin/false\n")
+            (self.folder / "another").chmod(0o755)
+            os.replace(self.folder / "another", program)
+            os.kill(workers[1], signal.SIGKILL)
+
+        self.assertEqual(self.disturbed(kill_behind_an_update, "--epochs", 12, program=program)["restarts"], 1)
 
 
 class R3(Disturbed):
