@@ -193,7 +193,10 @@ void ProgramRun::answer(const History& history, const std::string& title, const 
         return all;
       },
       [&](bool colour) {
-        return history.table() + "\n" + line + "\n" + apart_text(apart_, colour);
+        const std::string text = history.table() + "\n" + line + "\n";
+        // Every run of some length commits: of that alone people are told nothing.
+        const size_t expected = apart_.commits.number > 0 ? 1 : 0;
+        return rows_of(apart_).size() > expected ? text + apart_text(apart_, colour) : text;
       });
   if (apart_.failed_checkpoints > 0)
     tell_notes({format("{} could not be written", plural(apart_.failed_checkpoints, "snapshot"))});

@@ -225,9 +225,9 @@ TEST(RunRecord, TellsOfWhatIsCountedApart) {
                         .bytes = 3072,
                         .in_memory_bytes = 6144};
   EXPECT_THAT(run_text(record, false),
-              HasSubstr("checkpoints                                2    3 KiB    0.500\n"
-                        "checkpoints in memory                      4    6 KiB    0.250\n"
-                        "checkpoints that could not be written      1        -        -\n"));
+              HasSubstr("checkpoints                                 2    3 KiB    0.500\n"
+                        "checkpoints in memory                       4    6 KiB    0.250\n"
+                        "checkpoints that could not be written       1        -        -\n"));
   record.recoveries.resize(7, record.recoveries[0]);
   EXPECT_THAT(run_text(record, false), EndsWith("was lost: signal 9\nand 2 restarts more\n"));
 }
