@@ -11,10 +11,10 @@
 //
 // A line is "nanoseconds pid worker plane kind n", of the monotonic clock; n counts from 0 within
 // the process. Of a write of several packets only those before the death go out. A frame that
-// was handed to ZeroMQ is given kCarried for its way, since a thread of ZeroMQ carries it. A line of
-// a frame is "pid worker connection kind sequence acknowledged count": the connection is the same
-// word at both of its ends, `acknowledged` the next sequence that this end expects from the other,
-// and `count` what the payload begins with behind that: of tasks and results their number.
+// was handed to ZeroMQ is given kCarried for its way, since a thread of ZeroMQ carries it. A line
+// of a frame is "pid worker connection kind sequence acknowledged count": the connection is the
+// same word at both of its ends, `acknowledged` the next sequence that this end expects from the
+// other, and `count` what the payload begins with behind that: of tasks and results their number.
 //
 // Threads: any; a message at a time, under lock().
 #include <dlfcn.h>
