@@ -184,6 +184,20 @@ class R2(DyingTest):
                 self.assertLess((told - messages[death].ns) * 1e-9, 1 * SLOW)
                 self.assertLess((again.ns - messages[death].ns) * 1e-9, 5 * SLOW)
 
+    def test_so_is_one_of_a_worker_with_its_keeper(self):
+        """That shows by its broken connection alone."""
+        address = free_address()
+        run_of = self.start(*LONGER, "--epochs", 100000, "--listen", address, "--out", self.folder / "out")
+        keepers = [self.start("worker", "--connect", address) for _ in range(3)]
+        self.assertTrue(any("epoch 1/" in line for line in run_of.stderr))
+        worker = child_of(keepers[1].pid)
+        since = time.monotonic()
+        for process in (keepers[1].pid, worker):
+            os.kill(process, signal.SIGKILL)
+        told = next(line for line in run_of.stderr if " was lost: " in line)
+        self.assertLess(time.monotonic() - since, 1 * SLOW)
+        self.assertRegex(told, rf"worker \d \(pid {worker}\) was lost: its connection broke")
+
 
 class Disturbed(DyingTest):
     def disturbed(self, disturb, *more):
