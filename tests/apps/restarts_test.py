@@ -6,7 +6,8 @@
     R4  who is slow is not taken for dead
     R6  the scheduler dies: started again with --resume, it goes on from the disk, with the workers of before if they connect
         (from memory: kept_memory_test.py)
-    R7  nothing is applied twice, and nothing is lost, nor of what replicas share by tables, nor of L-BFGS's vectors
+    R7  nothing is applied twice, and nothing is lost, nor of what replicas share by tables, nor of L-BFGS's vectors (by the numbers of
+        all frames: restart_frames_test.py)
 
 Workers die of tests/support/die_at.cc. With `full` R1 is of every message over every transport; without, of some.
 """
@@ -183,6 +184,20 @@ class R2(DyingTest):
                 again = next(each for each in messages[death:] if kind_of(each) == DATA and each.pid not in before)
                 self.assertLess((told - messages[death].ns) * 1e-9, 1 * SLOW)
                 self.assertLess((again.ns - messages[death].ns) * 1e-9, 5 * SLOW)
+
+    def test_so_is_one_of_a_worker_with_its_keeper(self):
+        """That shows by its broken connection alone."""
+        address = free_address()
+        run_of = self.start(*LONGER, "--epochs", 100000, "--listen", address, "--out", self.folder / "out")
+        keepers = [self.start("worker", "--connect", address) for _ in range(3)]
+        self.assertTrue(any("epoch 1/" in line for line in run_of.stderr))
+        worker = child_of(keepers[1].pid)
+        since = time.monotonic()
+        for process in (keepers[1].pid, worker):
+            os.kill(process, signal.SIGKILL)
+        told = next(line for line in run_of.stderr if " was lost: " in line)
+        self.assertLess(time.monotonic() - since, 1 * SLOW)
+        self.assertRegex(told, rf"worker \d \(pid {worker}\) was lost: its connection broke")
 
 
 class Disturbed(DyingTest):

@@ -7,10 +7,14 @@
 //   KERF_DIE_ONCE=FILE                   made by who dies: where it is there, nobody does
 //   KERF_MESSAGES=FILE                   where each message, and the death, gets a line
 //   KERF_DIE_SCHEDULER=1                 the scheduler is looked at as well, as worker 1000
+//   KERF_FRAMES=FILE                     where each frame of the control plane gets a line
 //
 // A line is "nanoseconds pid worker plane kind n", of the monotonic clock; n counts from 0 within
 // the process. Of a write of several packets only those before the death go out. A frame that
-// was handed to ZeroMQ is given kCarried for its way, since a thread of ZeroMQ carries it.
+// was handed to ZeroMQ is given kCarried for its way, since a thread of ZeroMQ carries it. A line
+// of a frame is "pid worker connection kind sequence acknowledged count": the connection is the
+// same word at both of its ends, `acknowledged` the next sequence that this end expects from the
+// other, and `count` what the payload begins with behind that: of tasks and results their number.
 //
 // Threads: any; a message at a time, under lock().
 #include <dlfcn.h>
@@ -50,6 +54,7 @@ struct Plane {
 constexpr Plane kControl{"control", "KERF", 32, 6};
 constexpr Plane kData{"data", "KRFd", 96, 6};
 constexpr size_t kBodyBytesAt = 80;  // of a packet
+constexpr size_t kSequenceAt = 16;   // of a frame
 
 struct Message {
   std::string plane;
@@ -74,6 +79,22 @@ std::string environment(const char* name) {
 
 constexpr int kScheduler = 1000;
 
+int appended_file(const char* name) {
+  const std::string path = environment(name);
+  if (path.empty()) return -1;
+  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+}
+
+std::string hexadecimal(const void* data, size_t bytes) {
+  constexpr const char* kDigits = "0123456789abcdef";
+  std::string text;
+  for (size_t i = 0; i < bytes; ++i) {
+    const auto byte = static_cast<const unsigned char*>(data)[i];
+    text += {kDigits[byte >> 4], kDigits[byte & 15]};
+  }
+  return text;
+}
+
 // The number of the worker that this process is; -1: it is none that is looked at.
 int own_number() {
   std::ifstream file("/proc/self/cmdline");
@@ -94,8 +115,8 @@ class Watch {
     std::string when;
     if (at >> worker >> aim_.plane >> aim_.kind >> aim_.n >> when && worker == worker_)
       when_ = when;
-    if (const std::string list = environment("KERF_MESSAGES"); !list.empty())
-      list_ = ::open(list.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    list_ = appended_file("KERF_MESSAGES");
+    frames_ = appended_file("KERF_FRAMES");
   }
 
   bool counts() const { return worker_ >= 0; }
@@ -114,6 +135,30 @@ class Watch {
     if (::open(once_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) < 0) return;
     tell({"died", 0, 0});
     ::kill(::getpid(), SIGKILL);
+  }
+
+  // What goes by this socket from now on is of that connection.
+  void connect(void* socket, const void* name, size_t bytes) {
+    connections_[socket] = hexadecimal(name, bytes);
+  }
+  void tell_frame(void* socket, const void* data, size_t bytes) {
+    if (frames_ < 0) return;
+    uint64_t sequence = 0;
+    uint64_t acknowledged = 0;
+    uint32_t count = 0;
+    const auto* const frame = static_cast<const char*>(data);
+    std::memcpy(&sequence, frame + kSequenceAt, sizeof sequence);
+    const size_t payload = kControl.header_bytes;
+    if (bytes >= payload + sizeof acknowledged)
+      std::memcpy(&acknowledged, frame + payload, sizeof acknowledged);
+    if (bytes >= payload + sizeof acknowledged + sizeof count)
+      std::memcpy(&count, frame + payload + sizeof acknowledged, sizeof count);
+    std::ostringstream line;
+    line << ::getpid() << ' ' << worker_ << ' ' << connections_[socket] << ' '
+         << kind_at(data, bytes, kControl).value() << ' ' << sequence << ' ' << acknowledged << ' '
+         << count << '\n';
+    const std::string text = line.str();
+    static_cast<void>(!::write(frames_, text.data(), text.size()));
   }
 
   std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
@@ -135,7 +180,9 @@ class Watch {
   std::string when_;  // empty: it does not die
   Message aim_;
   int list_ = -1;
+  int frames_ = -1;
   std::map<std::pair<std::string, int>, int64_t> counted_;
+  std::map<void*, std::string> connections_;  // by socket
 };
 
 Watch& watch() {
@@ -193,10 +240,15 @@ std::vector<iovec> first_of(const msghdr& message, size_t bytes) {
 extern "C" int zmq_send(void* socket, const void* data, size_t bytes, int flags) {
   static auto* const send = next_of<decltype(zmq_send)>("zmq_send");
   const auto kind = kind_at(data, bytes, kControl);
-  if (!watch().counts() || !kind) return send(socket, data, bytes, flags);
+  if (!watch().counts()) return send(socket, data, bytes, flags);
   const auto lock = watch().lock();
+  if (!kind) {  // of a router's message the frame before names the connection
+    if ((flags & ZMQ_SNDMORE) != 0) watch().connect(socket, data, bytes);
+    return send(socket, data, bytes, flags);
+  }
   const Message message = watch().next(kControl, *kind);
   if (watch().dies("before", message)) watch().die();
+  watch().tell_frame(socket, data, bytes);  // or a kill may come between
   const int sent = send(socket, data, bytes, flags);
   watch().count(message);
   if (watch().dies("after", message)) {
@@ -204,6 +256,15 @@ extern "C" int zmq_send(void* socket, const void* data, size_t bytes, int flags)
     watch().die();
   }
   return sent;
+}
+
+extern "C" int zmq_setsockopt(void* socket, int option, const void* value, size_t bytes) {
+  static auto* const set = next_of<decltype(zmq_setsockopt)>("zmq_setsockopt");
+  if (watch().counts() && option == ZMQ_ROUTING_ID) {
+    const auto lock = watch().lock();
+    watch().connect(socket, value, bytes);
+  }
+  return set(socket, option, value, bytes);
 }
 
 extern "C" ssize_t sendmsg(int socket, const msghdr* message, int flags) {
