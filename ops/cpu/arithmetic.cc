@@ -7,15 +7,17 @@
 #include <dnnl.hpp>
 
 #include "ops/cpu/tap_sums.h"
+#include "ops/cpu/wide_panel_matmul.h"
 #include "runtime/format.h"
 
 namespace kerf::ops {
 
 std::string arithmetic_identity() {
   const dnnl_version_t& version = *dnnl_version();
-  return kerf::format("oneDNN {}.{}.{}, isa {:#x}, lanes {}, libm {}", version.major, version.minor,
-                      version.patch, static_cast<unsigned>(dnnl::get_effective_cpu_isa()),
-                      cpu::lanes(), gnu_get_libc_version());
+  return kerf::format("oneDNN {}.{}.{}, isa {:#x}, lanes {}, products {}, libm {}", version.major,
+                      version.minor, version.patch,
+                      static_cast<unsigned>(dnnl::get_effective_cpu_isa()), cpu::lanes(),
+                      cpu::prefers_wide_panels() ? "wide" : "narrow", gnu_get_libc_version());
 }
 
 int use_threads(int threads) {

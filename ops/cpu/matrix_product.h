@@ -1,5 +1,5 @@
-// Products of float32 matrices, by panel_matmul.h or oneDNN, whichever is quicker on this
-// processor.
+// Products of float32 matrices, by panel_matmul.h, wide_panel_matmul.h or oneDNN, whichever is
+// quickest on this processor.
 //
 // Owned by a kernel; belongs to its thread.
 #pragma once

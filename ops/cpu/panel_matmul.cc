@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/cpu/matrix_view.h"
 #include "ops/simd/simd.h"
 #include "runtime/error.h"
 
@@ -31,22 +32,6 @@ constexpr int64_t kLeastTerms = 64;
 constexpr int64_t kManyColumns = 256;
 
 int64_t up_to(int64_t number, int64_t unit) { return (number + unit - 1) / unit * unit; }
-
-// Where element (row, column) of a matrix lies.
-struct MatrixView {
-  const float* data;
-  int64_t row_step;
-  int64_t column_step;
-  MatrixView at(int64_t row, int64_t column) const {
-    return {data + row * row_step + column * column_step, row_step, column_step};
-  }
-  MatrixView transposed() const { return {data, column_step, row_step}; }
-};
-
-MatrixView view_of(const Matrix& matrix, int64_t stride, int64_t rows, int64_t columns) {
-  if (matrix.transposed) return {matrix.data, 1, stride == 0 ? rows : stride};
-  return {matrix.data, stride == 0 ? columns : stride, 1};
-}
 
 // Eight terms of `rows` rows, at most eight: each term's numbers and zeros at multiples of
 // `to_step`, in ascending order, so that a store may run into what the next one writes.
@@ -116,15 +101,6 @@ void lay_panels(const MatrixView& from, int64_t rows, int64_t terms, float* pane
     lay_panel<kWidth>(from.at(row, 0), std::min(kWidth, rows - row), terms, panels + row * terms);
 }
 
-// What a tile's sums are added to.
-struct ProductTile {
-  float* data;
-  int64_t row_step;
-  float alpha;
-  bool adds;          // to what is there
-  const float* bias;  // null: none
-};
-
 // A panel of A by one of B. Sixteen numbers a row, of which `to` has all.
 KERF_AVX2 void multiply_tile(const float* a, const float* b, int64_t terms, const ProductTile& to) {
   __m256 sums[kTileRows][2];
@@ -167,12 +143,6 @@ void multiply_edge(const float* a, const float* b, int64_t terms, const ProductT
       at = to.bias == nullptr ? sum : sum + to.bias[j];
     }
 }
-
-struct ProductExtents {
-  int64_t rows;
-  int64_t columns;
-  int64_t terms;
-};
 
 // A block of A by a block of B, both in panels.
 void multiply_block(const float* a, const float* b, const ProductExtents& e,

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "ops/cpu/matrix_product.h"
+#include "ops/cpu/wide_panel_matmul.h"
 #include "ops/random.h"
 
 namespace kerf::ops::cpu {
@@ -45,17 +46,28 @@ struct Memory {
   std::vector<float> a, b, bias, to;
 };
 
-std::vector<float> by_panels(const Case& c, int threads) {
+// One of the two ways.
+struct Way {
+  const char* name;
+  bool (*is_there)();
+  size_t (*workspace_bytes)(const MatmulProblem&, int threads);
+  void (*multiply)(const MatmulProblem&, Matrix a, Matrix b, const float* bias, float* to,
+                   Workspace);
+};
+constexpr Way kNarrow{"Narrow", has_panels, panel_workspace_bytes, multiply_panels};
+constexpr Way kWide{"Wide", has_wide_panels, wide_panel_workspace_bytes, multiply_wide_panels};
+
+std::vector<float> by_panels(const Way& way, const Case& c, int threads) {
   Memory memory(c);
-  const size_t bytes = panel_workspace_bytes(c.problem, threads);
+  const size_t bytes = way.workspace_bytes(c.problem, threads);
   // At no multiple of anything, and nothing is written beyond.
   std::vector<float> granted(1 + bytes / sizeof(float) + 1, kUntouched);
   auto* begin = reinterpret_cast<std::byte*>(granted.data() + 1);
   const int before = omp_get_max_threads();
   omp_set_num_threads(threads);
-  multiply_panels(c.problem, {memory.a.data(), c.transposed_a}, {memory.b.data(), c.transposed_b},
-                  c.has_bias ? memory.bias.data() : nullptr, memory.to.data(),
-                  Workspace({begin, bytes}));
+  way.multiply(c.problem, {memory.a.data(), c.transposed_a}, {memory.b.data(), c.transposed_b},
+               c.has_bias ? memory.bias.data() : nullptr, memory.to.data(),
+               Workspace({begin, bytes}));
   omp_set_num_threads(before);
   EXPECT_EQ(granted.front(), kUntouched);
   EXPECT_EQ(granted.back(), kUntouched);
@@ -90,17 +102,50 @@ void expect_product(const Case& c, const std::vector<float>& result) {
     }
 }
 
-class PanelMatmul : public testing::TestWithParam<Case> {
+class PanelMatmul : public testing::TestWithParam<std::tuple<Way, Case>> {
  protected:
   void SetUp() override {
-    if (!has_panels()) GTEST_SKIP() << "this processor has no AVX2";
+    if (!std::get<Way>(GetParam()).is_there()) GTEST_SKIP() << "this processor cannot";
   }
 };
 
 TEST_P(PanelMatmul, IsWhatPlainLoopsGiveAndTheSameWithAnyNumberOfThreads) {
-  const std::vector<float> alone = by_panels(GetParam(), 1);
-  expect_product(GetParam(), alone);
-  for (const int threads : {2, 3, 7}) EXPECT_EQ(by_panels(GetParam(), threads), alone) << threads;
+  const auto& [way, c] = GetParam();
+  const std::vector<float> alone = by_panels(way, c, 1);
+  expect_product(c, alone);
+  for (const int threads : {2, 3, 7}) EXPECT_EQ(by_panels(way, c, threads), alone) << threads;
+}
+
+// What a worker computes that has some of the rows, or some of the columns.
+TEST_P(PanelMatmul, APartOfTheRowsOrColumnsHasTheSameBits) {
+  const auto& [way, c] = GetParam();
+  const std::vector<float> whole = by_panels(way, c, 1);
+  const int64_t row_step = Memory::step(c, 2);
+  for (const bool by_rows : {true, false}) {
+    const int64_t all = by_rows ? c.problem.m : c.problem.n;
+    if (all < 2) continue;
+    const int64_t first = all / 3 + 1;  // of those left out
+    Memory memory(c);
+    MatmulProblem part = c.problem;
+    for (size_t i : {0, 1, 2}) part.strides[i] = Memory::step(c, i);
+    (by_rows ? part.m : part.n) -= first;
+    const int64_t a_step = c.transposed_a ? 1 : part.strides[0];
+    const int64_t b_step = c.transposed_b ? part.strides[1] : 1;
+    const Matrix a{memory.a.data() + (by_rows ? first * a_step : 0), c.transposed_a};
+    const Matrix b{memory.b.data() + (by_rows ? 0 : first * b_step), c.transposed_b};
+    const float* bias = c.has_bias ? memory.bias.data() + (by_rows ? 0 : first) : nullptr;
+    const int64_t skipped = by_rows ? first * row_step : first;
+    std::vector<std::byte> granted(way.workspace_bytes(part, 1));
+    const int before = omp_get_max_threads();
+    omp_set_num_threads(1);
+    way.multiply(part, a, b, bias, memory.to.data() + skipped, Workspace(granted));
+    omp_set_num_threads(before);
+    for (int64_t i = by_rows ? first : 0; i < c.problem.m; ++i)
+      for (int64_t j = by_rows ? 0 : first; j < c.problem.n; ++j) {
+        const auto at = static_cast<size_t>(i * row_step + j);
+        ASSERT_EQ(memory.to[at], whole[at]) << "row " << i << ", column " << j;
+      }
+  }
 }
 
 std::vector<Case> cases() {
@@ -117,6 +162,18 @@ std::vector<Case> cases() {
     for (const bool transposed_a : {false, true})
       for (const bool transposed_b : {false, true})
         all.push_back({{.m = m, .n = n, .k = k}, transposed_a, transposed_b, false});
+  // Of wide panels: full tiles and blocks, and a few more or less, with terms enough that tiles lay
+  // the next sliver.
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{14, 32, 512},
+                                {15, 33, 513},
+                                {57, 95, 300},
+                                {71, 130, 1030},
+                                {527, 65, 140},
+                                {1030, 40, 24}})
+    for (const bool transposed_a : {false, true})
+      for (const bool transposed_b : {false, true})
+        all.push_back({{.m = m, .n = n, .k = k}, transposed_a, transposed_b, false});
+  all.push_back({{.m = 100, .n = 130, .k = 530, .strides = {540, 150, 131}}, false, false, true});
   all.push_back(
       {{.m = 50, .n = 40, .k = 600, .alpha = 0.5F, .accumulate = true}, true, false, false});
   all.push_back({{.m = 50, .n = 40, .k = 600}, false, true, true});
@@ -127,18 +184,28 @@ std::vector<Case> cases() {
   return all;
 }
 
-std::string name_of(const testing::TestParamInfo<Case>& info) {
-  const MatmulProblem& p = info.param.problem;
-  return std::to_string(p.m) + "x" + std::to_string(p.k) + (info.param.transposed_a ? "t" : "") +
-         "_by_" + std::to_string(p.k) + "x" + std::to_string(p.n) +
-         (info.param.transposed_b ? "t" : "") + (p.accumulate ? "_added" : "") +
-         (info.param.has_bias ? "_biased" : "") + (p.strides[0] != 0 ? "_apart" : "");
+std::string name_of(const testing::TestParamInfo<std::tuple<Way, Case>>& info) {
+  const auto& [way, c] = info.param;
+  const MatmulProblem& p = c.problem;
+  return std::string(way.name) + std::to_string(p.m) + "x" + std::to_string(p.k) +
+         (c.transposed_a ? "t" : "") + "_by_" + std::to_string(p.k) + "x" + std::to_string(p.n) +
+         (c.transposed_b ? "t" : "") + (p.accumulate ? "_added" : "") +
+         (c.has_bias ? "_biased" : "") + (p.strides[0] != 0 ? "_apart" : "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Products, PanelMatmul, testing::ValuesIn(cases()), name_of);
+INSTANTIATE_TEST_SUITE_P(Products, PanelMatmul,
+                         testing::Combine(testing::Values(kNarrow, kWide),
+                                          testing::ValuesIn(cases())),
+                         name_of);
+
+// What the way takes that suits the problem on this processor; 0: oneDNN is quicker.
+size_t taken(const MatmulProblem& p) {
+  if (suits_wide_panels(p)) return wide_panel_workspace_bytes(p, 2);
+  return suits_panels(p) ? panel_workspace_bytes(p, 2) : 0;
+}
 
 TEST(PanelWorkspace, OfAProductHoldsWhatAnySmallerOneTakes) {
-  if (!suits_panels({.m = 256, .n = 256, .k = 256})) GTEST_SKIP() << "oneDNN is quicker here";
+  if (taken({.m = 256, .n = 256, .k = 256}) == 0) GTEST_SKIP() << "oneDNN is quicker here";
   for (const int64_t batch : {1, 3})
     for (const int64_t extent : {64, 256, 300, 3000})
       for (const int64_t columns : {64, 100, 255, 300, 304}) {
@@ -149,8 +216,7 @@ TEST(PanelWorkspace, OfAProductHoldsWhatAnySmallerOneTakes) {
             for (int64_t fewer = 1; fewer <= columns; ++fewer) {
               const MatmulProblem smaller{
                   .m = std::min(rows, extent), .n = fewer, .k = std::min(terms, extent)};
-              if (!suits_panels(smaller)) continue;
-              ASSERT_LE(panel_workspace_bytes(smaller, 2), granted)
+              ASSERT_LE(taken(smaller), granted)
                   << smaller.m << " x " << smaller.k << " x " << fewer << " of " << extent << " x "
                   << extent << " x " << columns;
             }
