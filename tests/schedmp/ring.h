@@ -214,8 +214,9 @@ class CrampedWorker : public RingWorker {
   }
 };
 
-// Dies of keeping what it holds, of each such state once: KERF_TEST_ONCE is a folder, for files that
-// whoever dies makes. Else it comes to the same, or, `fickle`, to something else as another process.
+// Dies of keeping what it holds, of each such state once: KERF_TEST_ONCE is a folder, for files
+// that whoever dies makes. Else it comes to the same, or, `fickle`, to something else as another
+// process.
 template <bool fickle>
 class MortalWorker : public RingWorker {
  public:
