@@ -133,6 +133,20 @@ class Slurm(KerfTest):
         self.same_as_here(answer, "--steps", 6)
         self.assertRegex(answer.stderr, r"listening at tcp://127\.0\.0\.1:(2[3-9]|30)\d{3} for 2 other tasks")
 
+    def test_the_command_of_the_page(self):
+        """docs/howto/run-on-many-hosts.md."""
+        page = pathlib.Path(__file__).resolve().parents[2] / "docs/howto/run-on-many-hosts.md"
+        (command,) = [line for line in page.read_text().splitlines() if line.startswith("srun ")]
+        keys = self.folder / "keys"
+        self.assertEqual(run("keys", "make", keys).returncode, 0)
+        words = [{"kerf": KERF, "~/kerf-keys": str(keys)}.get(word, word) for word in command.split()]
+        more = ("--data", "synthetic:256x784x10", "--steps", 6, "--no-test")
+        answer = self.srun(*words[1:], *more, "--json", "--out", self.folder / "far")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        own = self.train("lenet5", "--workers", 3, *more)
+        self.assertEqual(json.loads(answer.stdout)["losses"], own["losses"])
+        self.assertEqual((self.folder / "far/weights.safetensors").read_bytes(), (self.folder / "run/weights.safetensors").read_bytes())
+
     def test_of_as_many_tasks_as_workers_the_first_keeps_one_too(self):
         train = (KERF, "train", *RUN, "--steps", 6, "--json", "--out", self.folder / "far")
         answer = self.srun("-N", 2, "-n", 2, *train)
