@@ -18,7 +18,6 @@ using State = Member::State;
 // gone, since the others wait.
 constexpr auto kSettle = 700ms;
 constexpr auto kSettleBehindALoss = 400ms;
-constexpr auto kSettleAtLeast = 100ms;
 constexpr int kDrainAtMost = 10'000;
 
 }  // namespace
@@ -150,7 +149,7 @@ void LiveCrew::check() {
   auto& members = roster_->members();
   const auto loss = find_loss(members, options_, Clock::now());
   if (first_failed(members) == nullptr && !loss) return;
-  settle(loss);
+  settle(loss && loss->gone ? kSettleBehindALoss : kSettle);
   // When a worker dies, others fail because of it: the loss is the cause.
   if (const auto cause = find_loss(members, options_, Clock::now())) {
     auto& process = members[static_cast<size_t>(cause->worker)].process;
@@ -168,18 +167,14 @@ void LiveCrew::check() {
 }
 
 // Waits until everybody who still speaks has reported once more, so that the error can tell who
-// waits for whom, and until a cause had time to show. What came since somebody was gone counts: it
-// takes a while to be sure of that.
-void LiveCrew::settle(const std::optional<Loss>& loss) {
-  const auto now = Clock::now();
-  const bool gone = loss && loss->gone;
-  const Clock::duration at_most = gone ? kSettleBehindALoss : kSettle;
-  const auto begin = gone ? std::clamp(loss->since, now - at_most, now) : now;
-  const auto deadline = std::max(begin + at_most, now + kSettleAtLeast);
+// waits for whom, and until a cause had time to show.
+void LiveCrew::settle(Clock::duration at_most) {
+  const auto begin = Clock::now();
+  const auto deadline = begin + at_most;
   const auto fresh = [&](const Member& member) {
     if (may_be_lost(member, Clock::now())) return false;
     return member.state == State::kLeft || member.state == State::kAbsent || member.failure ||
-           member.process_end || member.broken_at || now >= member.heard + options_.silence ||
+           member.process_end || member.broken_at || begin >= member.heard + options_.silence ||
            member.reported > begin + at_most / 4;
   };
   const auto& members = roster_->members();

@@ -38,9 +38,8 @@ struct Member {
 
 struct Loss {
   int worker = 0;
-  std::string how;               // "signal 9 (Killed)", "silent for 3.0 s"
-  bool gone = false;             // another may take its place; else it hangs, as another would
-  Clock::time_point since = {};  // when it happened, of one that is gone
+  std::string how;    // "signal 9 (Killed)", "silent for 3.0 s"
+  bool gone = false;  // another may take its place; else it hangs, as another would
 };
 
 // The time of this process stood still by `by`: nobody is older for it.

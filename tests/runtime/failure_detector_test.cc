@@ -185,18 +185,6 @@ TEST_F(CrewWatch, NobodyIsOlderForTheTimeThatTheSchedulerStoodStill) {
   EXPECT_TRUE(find_loss(members_, options_, now_ + 1h + 1s)) << "but what was left of it counts";
 }
 
-// What others told since then shows who waited for whom.
-TEST_F(CrewWatch, WhoseConnectionBrokeIsGoneSinceThen) {
-  add(1s, "step 4: 1F3");
-  Member& broken = add(1s, "step 4: 0B2");
-  broken.broken_at = now_ - 500ms;
-  const auto found = loss();
-  ASSERT_TRUE(found);
-  EXPECT_EQ(found->worker, 1);
-  EXPECT_TRUE(found->gone);
-  EXPECT_EQ(found->since, *broken.broken_at);
-}
-
 // A moment is moved where there was one: who fails after a standstill fails then, not never.
 TEST_F(CrewWatch, AStandstillMovesTheMomentOfAFailureOnlyWhereThereWasOne) {
   add_idle(0s).failed_at = now_ - 2s;
