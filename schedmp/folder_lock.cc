@@ -15,6 +15,9 @@ namespace kerf::schedmp {
 
 namespace {
 
+// As often may others take the folder or the lock's file away in between.
+constexpr int kMostTries = 1000;
+
 // Whether the path leads to another file by now, or to none: who had the lock before took its name
 // away.
 bool has_lost_name(const std::filesystem::path& path, const runtime::OpenFile& file) {
@@ -25,6 +28,15 @@ bool has_lost_name(const std::filesystem::path& path, const runtime::OpenFile& f
          (named.st_dev != opened.st_dev || named.st_ino != opened.st_ino);
 }
 
+void make_folder(const std::filesystem::path& folder) {
+  std::error_code refused;
+  std::filesystem::create_directories(folder, refused);
+  if (refused)
+    throw Error(ErrorCode::kUnavailable,
+                kerf::format("it cannot become a folder for checkpoints: {}", refused.message()),
+                folder.string());
+}
+
 }  // namespace
 
 FolderLock::~FolderLock() {
@@ -32,21 +44,23 @@ FolderLock::~FolderLock() {
 }
 
 std::shared_ptr<const FolderLock> lock_folder(const std::filesystem::path& folder) {
-  std::error_code refused;
-  std::filesystem::create_directories(folder, refused);
-  if (refused)
-    throw Error(ErrorCode::kUnavailable,
-                kerf::format("it cannot become a folder for checkpoints: {}", refused.message()),
-                folder.string());
   const std::filesystem::path path = folder / ".kerf-lock";
-  for (;;) {
+  for (int tries = 0; tries < kMostTries; ++tries) {
+    make_folder(folder);
     runtime::OpenFile file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
-    if (file.number() >= 0 && ::flock(file.number(), LOCK_EX | LOCK_NB) != 0 &&
-        errno == EWOULDBLOCK)
-      return nullptr;
-    if (file.number() < 0 || !has_lost_name(path, file))
+    if (file.number() < 0) {
+      if (errno == ENOENT || errno == ENOTDIR) continue;  // the last one took the folder away
+      if (errno == ELOOP || errno == EISDIR)
+        throw Error(ErrorCode::kUnavailable, "it is no file that locks a folder: remove it",
+                    path.string());
+      return std::make_shared<const FolderLock>(path, std::move(file));
+    }
+    if (::flock(file.number(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return nullptr;
+    if (!has_lost_name(path, file))
       return std::make_shared<const FolderLock>(path, std::move(file));
   }
+  throw Error(ErrorCode::kUnavailable, "the file that locks it is gone whenever it was made",
+              folder.string());
 }
 
 std::shared_ptr<const FolderLock> expect_lock(const std::filesystem::path& folder) {
