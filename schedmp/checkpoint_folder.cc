@@ -34,13 +34,14 @@ std::string worker_name(size_t worker, size_t piece = 0) {
   return piece_file(kerf::format("{}{}", kOfWorker, worker), piece).string();
 }
 
-// What is behind the prefix, where that is a whole number.
+// What is behind the prefix, where that is a whole number without zeros before it.
 std::optional<int64_t> number_behind(std::string_view prefix, std::string_view name) {
   if (!name.starts_with(prefix)) return std::nullopt;
   const char* const end = name.data() + name.size();
   int64_t number = 0;
   const auto [next, fault] = std::from_chars(name.data() + prefix.size(), end, number);
   if (fault != std::errc() || next != end || number < 0) return std::nullopt;
+  if (kerf::format("{}{}", prefix, number) != name) return std::nullopt;
   return number;
 }
 

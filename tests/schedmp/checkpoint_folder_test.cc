@@ -112,12 +112,14 @@ TEST_F(CheckpointPieces, LieBesideEachOtherAndEachIsLookedAt) {
 
 TEST_F(CheckpointPieces, GoWithTheirCheckpointAndWhatIsNamedAlmostSoStays) {
   const fs::path path = write_pieces_of({{"a", "bb", "ccc"}});
-  for (const char* other : {"worker-0.", "worker-0.0", "worker-0.x", "worker-0.1.2", "worker-.1"})
+  for (const char* other : {"worker-0.", "worker-0.0", "worker-0.x", "worker-0.1.2", "worker-.1",
+                            "worker-0.01", "worker-00"})
     runtime::write_file_atomic(path / other, "");
   prune(folder_.path(), 0);
   EXPECT_THAT(names(), ElementsAre("checkpoint-8", "checkpoint-8/worker-.1",
                                    "checkpoint-8/worker-0.", "checkpoint-8/worker-0.0",
-                                   "checkpoint-8/worker-0.1.2", "checkpoint-8/worker-0.x"));
+                                   "checkpoint-8/worker-0.01", "checkpoint-8/worker-0.1.2",
+                                   "checkpoint-8/worker-0.x", "checkpoint-8/worker-00"));
 }
 
 TEST_F(CheckpointPieces, AreAllThereOrTheManifestIsRefused) {
@@ -142,6 +144,13 @@ TEST_F(CheckpointPieces, OneAWorkerIsWrittenAsEver) {
   EXPECT_THAT(runtime::read_file(more / "manifest.json"), HasSubstr("\"kerf_checkpoint\": 2,"));
   EXPECT_THAT(told_of(more, "\"kerf_checkpoint\": 2", "\"kerf_checkpoint\": 3"),
               HasSubstr("of another version"));
+}
+
+TEST_F(CheckpointFolderTest, IsNotLockedByALinkInPlaceOfTheFile) {
+  fs::create_symlink("elsewhere", folder_.path() / ".kerf-lock");
+  const auto error = kerf::tests::error_of([&] { lock_folder(folder_.path()); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), HasSubstr(".kerf-lock"));
 }
 
 TEST_F(CheckpointFolderTest, OldOnesGoAndWhatWasBegun) {
