@@ -74,12 +74,14 @@ void KeptMemory::end() {
 }
 
 void KeptMemory::end_if_saved(const std::filesystem::path& disk) {
-  const auto newest = [](const std::filesystem::path& in) -> int64_t {
-    for (const NumberedFolder& each : checkpoints_in(in))
-      if (has_manifest(each.path)) return each.number;
-    return -1;
+  int64_t kept = -1;
+  for (const NumberedFolder& each : checkpoints_in(folder()))
+    if (has_manifest(each.path)) kept = std::max(kept, each.number);
+  // One that is damaged, which an earlier run may have left, saves nothing.
+  const auto saves = [&](const NumberedFolder& each) {
+    return each.number >= kept && faults_of(each.path).empty();
   };
-  if (newest(disk) >= newest(folder())) end();
+  if (kept < 0 || std::ranges::any_of(checkpoints_in(disk), saves)) end();
 }
 
 void LeftMemory::remove() {
