@@ -29,8 +29,8 @@ class FolderLock {
 };
 
 // Makes the folder where there is none; null where another has it, of this process or any other.
-// Throws Error{kUnavailable} that names it where it cannot become a folder, or
-// where something else lies in place of the lock's file.
+// Throws Error{kUnavailable} that names it where it cannot become a folder, or where something else
+// lies in place of the lock's file.
 std::shared_ptr<const FolderLock> lock_folder(const std::filesystem::path& folder);
 
 // The same, but throws Error{kUsage} where another has it.

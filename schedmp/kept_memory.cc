@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kKeepEvery = 1s;
 constexpr int kShare = 100;  // of the time, one part goes into them
-constexpr auto kMuchLater = 60s;
+constexpr auto kLatest = 64min;
 constexpr auto kLong = 30s;
 
 }  // namespace
@@ -42,12 +42,14 @@ void KeptMemory::wait() {
 
 void KeptMemory::begin() {
   begin_ = runtime::Clock::now();
-  next_at_ = begin_ + kMuchLater;
+  // Unless it is whole soon: a worker may die of it again and again.
+  next_at_ = begin_ + std::exchange(later_, std::min<std::chrono::minutes>(2 * later_, kLatest));
 }
 
 bool KeptMemory::end_with(const std::filesystem::path& checkpoint) {
   for (const NumberedFolder& each : checkpoints_in(folder()))
     if (each.path != checkpoint) remove_checkpoint(each.path);
+  later_ = 1min;
   const auto now = runtime::Clock::now();
   next_at_ = steps_ > 0
                  ? now

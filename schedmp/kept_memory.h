@@ -60,8 +60,9 @@ class KeptMemory {
   const int64_t steps_;
   runtime::Clock::time_point begin_;
   runtime::Clock::time_point next_at_;
-  bool told_ = false;   // of one that failed
-  bool found_ = false;  // the journal is written
+  std::chrono::minutes later_{1};  // to the next, behind one in vain
+  bool told_ = false;              // of one that failed
+  bool found_ = false;             // the journal is written
 };
 
 // What a run left in memory whose scheduler was killed; nobody else's as long as this lives.
