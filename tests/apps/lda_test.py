@@ -143,7 +143,7 @@ class Topics(KerfTest):
         self.assertLess(told["iterations"], 10_000_000)
 
     def test_what_cannot_be(self):
-        for flags, words in ((("--topics", 0), ("--topics", "1 and 32768")), (("--topics", 40_000), ("--topics",)), (("--alpha", 0), ("--alpha",)),
+        for flags, words in ((("--topics", 0), ("--topics", "1 to 32768")), (("--topics", 40_000), ("--topics",)), (("--alpha", 0), ("--alpha",)),
                              (("--alpha", "nan"), ("--alpha",)), (("--beta", -1), ("--beta",)), (("--beta", "inf"), ("--beta",)),
                              (("--max-seconds", -1), ("--max-seconds",)), (("--max-seconds", "nan"), ("--max-seconds",)), (("--iterations", 0), ("--iterations",)),
                              (("--blocks", 0), ("--blocks",)), (("--workers", 0), ("--workers",)),

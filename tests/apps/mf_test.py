@@ -90,7 +90,7 @@ class MatrixFactorisation(KerfTest):
     def test_what_cannot_be(self):
         for flags, words in ((("--lambda", -1), ("--lambda", "0 or more")), (("--lambda", "nan"), ("--lambda",)), (("--step", 0), ("--step", "above 0")),
                              (("--decay", -1), ("--decay",)), (("--tol", -1), ("--tol",)), (("--max-seconds", -1), ("--max-seconds",)),
-                             (("--rank", 0), ("--rank", "1 and 4096")), (("--blocks", 0), ("--blocks",)), (("--iterations", 0), ("--iterations",)),
+                             (("--rank", 0), ("--rank", "1 to 4096")), (("--blocks", 0), ("--blocks",)), (("--iterations", 0), ("--iterations",)),
                              (("--workers", 16), ("--workers", "1 and 15: 40 users and 30 items in 2 blocks")), (("--workers", 0), ("--workers",)),
                              (("--algorithm", "ccd", "--step", 0.1), ("--step", "of --algorithm sgd")), (("--algorithm", "als"), ("--algorithm", "ccd")),
                              (("--step", 50, "--decay", 0, "--iterations", 100), ("it diverges", "smaller --step")),

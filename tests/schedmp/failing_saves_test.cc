@@ -196,7 +196,7 @@ struct DividedStairWorker : public StairWorker, private DividedState {
   runtime::Store* store = nullptr;
 };
 
-// Whether the workers' states are divided, and then they are in three pieces.
+// Whether the workers' states are divided, and then they are in two pieces.
 class FailingSaves : public testing::TestWithParam<bool> {
  protected:
   fs::path kept() const { return folder_ / "watched-snapshots"; }
@@ -214,7 +214,7 @@ class FailingSaves : public testing::TestWithParam<bool> {
   }
   SnapshotOptions every() const {
     SnapshotOptions options{.folder = kept(), .every = kStairEvery};
-    if (GetParam()) options.most_bytes = 3;
+    if (GetParam()) options.most_bytes = 5;
     return options;
   }
   void expect_goes_on(uint64_t end) {
