@@ -28,7 +28,7 @@ class R7(DyingTest):
         self.assertEqual(answer.returncode, 0, answer.stderr)
         if at:
             self.assertIn("died", [each.plane for each in self.messages(file)])
-            self.assertEqual(answer.stderr.count("all workers begin again before round"), 1, answer.stderr)
+            self.assertEqual(answer.stderr.count("all workers begin again "), 1, answer.stderr)
         ends = collections.defaultdict(lambda: ([], []))
         for line in log.read_text().splitlines():
             pid, worker, connection, *numbers = line.split()

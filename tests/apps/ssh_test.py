@@ -44,7 +44,8 @@ class Server:
         (self.folder / "known").write_text(f"[127.0.0.1]:{port} " + (self.folder / "host.pub").read_text())
         (self.folder / "sshd_config").write_text(
             f"Port {port}\nListenAddress 127.0.0.1\nHostKey {self.folder}/host\nAuthorizedKeysFile {self.folder}/authorized\n"
-            f"PidFile none\nUsePAM no\nStrictModes no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\n")
+            f"PidFile none\nUsePAM no\nStrictModes no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\n"
+            f"SetEnv HOME={self.folder}\n")  # what this user's shell does when it begins is nobody's matter here
         keys = {"stranger": "other"}
         (self.folder / "ssh_config").write_text("".join(
             f"Host {name}\n HostName 127.0.0.1\n Port {port}\n User {getpass.getuser()}\n IdentityFile {self.folder}/{keys.get(name, 'mine')}\n"
