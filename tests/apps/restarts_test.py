@@ -196,7 +196,7 @@ class R2(DyingTest):
         for process in (keepers[1].pid, worker):
             os.kill(process, signal.SIGKILL)
         told = next(line for line in run_of.stderr if " was lost: " in line)
-        self.assertLess(time.monotonic() - since, 1 * SLOW)
+        self.assertLess(time.monotonic() - since, 1.5 * SLOW)  # 0.8 where nothing else runs (bench/loss_times.py)
         self.assertRegex(told, rf"worker \d \(pid {worker}\) was lost: its connection broke")
 
 
