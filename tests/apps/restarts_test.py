@@ -186,9 +186,13 @@ class R2(DyingTest):
                 self.assertLess((again.ns - messages[death].ns) * 1e-9, 5 * SLOW)
 
     def test_so_is_one_of_a_worker_with_its_keeper(self):
-        """That shows by its broken connection alone."""
+        """That shows by its broken connection alone. On a machine that is busy one of three times counts."""
+        times = (self.seconds_until_told(name) for name in ("first", "second", "third"))
+        self.assertTrue(any(seconds < 1 * SLOW for seconds in times))
+
+    def seconds_until_told(self, name):
         address = free_address()
-        run_of = self.start(*LONGER, "--epochs", 100000, "--listen", address, "--out", self.folder / "out")
+        run_of = self.start(*LONGER, "--epochs", 100000, "--listen", address, "--out", self.folder / name)
         keepers = [self.start("worker", "--connect", address) for _ in range(3)]
         self.assertTrue(any("epoch 1/" in line for line in run_of.stderr))
         worker = child_of(keepers[1].pid)
@@ -196,8 +200,11 @@ class R2(DyingTest):
         for process in (keepers[1].pid, worker):
             os.kill(process, signal.SIGKILL)
         told = next(line for line in run_of.stderr if " was lost: " in line)
-        self.assertLess(time.monotonic() - since, 1.5 * SLOW)  # 0.8 where nothing else runs (bench/loss_times.py)
+        seconds = time.monotonic() - since
         self.assertRegex(told, rf"worker \d \(pid {worker}\) was lost: its connection broke")
+        for process in (run_of, *keepers):
+            process.kill()
+        return seconds
 
 
 class Disturbed(DyingTest):
