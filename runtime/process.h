@@ -60,8 +60,7 @@ class Process {
 
 // The program that runs, to start or to read, also where another has taken its place on disk.
 inline constexpr const char* kThisProgram = "/proc/self/exe";
-// Where it was when it began (of a file that is gone the kernel adds " (deleted)"), and what it is
-// called.
+// Where its file lies (to one that is gone the kernel adds " (deleted)"), and what that is called.
 std::string program_path();
 std::string program_name();
 // How this process shows in ps ("kerf worker"): its name and the head of its arguments. Call it

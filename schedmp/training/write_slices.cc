@@ -1,3 +1,4 @@
+// The writing half of stored_slices.h: which rows of which slice go into which file.
 #include <algorithm>
 #include <map>
 #include <optional>
