@@ -72,12 +72,12 @@ class Losses:
         victim = max(workers, key=self.resident)
         os.kill(victim, signal.SIGKILL)
         told, _ = await_line(run, "was lost: signal 9")
-        _, begun = await_line(run, "begin again before round")
+        _, begun = await_line(run, r"begin again from step (\d+)")
         successor = self.kerf.wait_until(lambda: self.first_of_successor(messages, victim), 60)
         self.end(run)
         if not successor:
             sys.exit("nobody took its place")
-        if int(re.search(r"before round (\d+)", begun)[1]) == 0:
+        if int(re.search(r"from step (\d+)", begun)[1]) == 0:
             sys.exit("nothing was kept")
         return (successor - told) * 1e-9
 
