@@ -149,7 +149,10 @@ void LiveCrew::check() {
   auto& members = roster_->members();
   const auto loss = find_loss(members, options_, Clock::now());
   if (first_failed(members) == nullptr && !loss) return;
-  settle(loss && loss->gone ? kSettleBehindALoss : kSettle);
+  if (loss && loss->gone)
+    settle(loss->since, kSettleBehindALoss);
+  else
+    settle(Clock::now(), kSettle);
   // When a worker dies, others fail because of it: the loss is the cause.
   if (const auto cause = find_loss(members, options_, Clock::now())) {
     auto& process = members[static_cast<size_t>(cause->worker)].process;
@@ -166,16 +169,15 @@ void LiveCrew::check() {
              member->failure->where()));
 }
 
-// Waits until everybody who still speaks has reported once more, so that the error can tell who
-// waits for whom, and until a cause had time to show.
-void LiveCrew::settle(Clock::duration at_most) {
-  const auto begin = Clock::now();
-  const auto deadline = begin + at_most;
+// Waits until everybody who still speaks has reported what came of it, so that the error can tell
+// who waits for whom, and until a cause had time to show.
+void LiveCrew::settle(Clock::time_point since, Clock::duration at_most) {
+  const auto deadline = after(at_most);
   const auto fresh = [&](const Member& member) {
     if (may_be_lost(member, Clock::now())) return false;
     return member.state == State::kLeft || member.state == State::kAbsent || member.failure ||
-           member.process_end || member.broken_at || begin >= member.heard + options_.silence ||
-           member.reported > begin + at_most / 4;
+           member.process_end || member.broken_at ||
+           Clock::now() >= member.heard + options_.silence || member.reported > since + at_most / 4;
   };
   const auto& members = roster_->members();
   while (Clock::now() < deadline && !std::all_of(members.begin(), members.end(), fresh)) {

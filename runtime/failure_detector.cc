@@ -46,7 +46,7 @@ std::optional<Loss> first_lost(const std::vector<Member>& members, const CrewOpt
   for (const auto& member : members)
     if (auto found = lost(member, options, now); found && found->since < since) {
       since = found->since;
-      first = Loss{member.info.worker, std::move(found->how), true};
+      first = Loss{member.info.worker, std::move(found->how), true, since};
     }
   return first;
 }

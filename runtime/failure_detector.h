@@ -38,8 +38,9 @@ struct Member {
 
 struct Loss {
   int worker = 0;
-  std::string how;    // "signal 9 (Killed)", "silent for 3.0 s"
-  bool gone = false;  // another may take its place; else it hangs, as another would
+  std::string how;            // "signal 9 (Killed)", "silent for 3.0 s"
+  bool gone = false;          // another may take its place; else it hangs, as another would
+  Clock::time_point since{};  // when it was gone
 };
 
 // The time of this process stood still by `by`: nobody is older for it.

@@ -79,7 +79,7 @@ class LiveCrew final : public Crew {
   void send_store_answers();
   void drain();
   void check();
-  void settle(Clock::duration at_most);
+  void settle(Clock::time_point since, Clock::duration at_most);
   void fail(Error error);
   void throw_if_over() const;
   void tell_all_to_stop();
