@@ -1,6 +1,7 @@
 #include "runtime/cpu/block_pool.h"
 
 #include <sanitizer/asan_interface.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <bit>
@@ -12,6 +13,18 @@ namespace {
 
 // No block is larger: a wish beyond it is a mistake, and sums of sizes stay far from overflow.
 constexpr size_t kLargest = size_t{1} << 40;
+constexpr size_t kHugePage = size_t{2} << 20;
+
+// A large block lies on huge pages where the system has them for those who ask: walks through the
+// rows of a matrix touch a page each, more than the processor knows the addresses of.
+void* allocate(size_t size) {
+  if (size < kHugePage) return std::aligned_alloc(BlockPool::kAlignment, size);
+  void* block = nullptr;
+  if (::posix_memalign(&block, kHugePage, size) != 0) return nullptr;
+  // Its last part may share a page with another block.
+  ::madvise(block, size / kHugePage * kHugePage, MADV_HUGEPAGE);
+  return block;
+}
 
 }  // namespace
 
@@ -61,10 +74,10 @@ void* BlockPool::fresh(size_t index) {
   Class& same = classes_[index];
   if (same.blocks.capacity() <= same.total) same.blocks.reserve(2 * same.total + 8);
   trim(std::max(most_used_, used_ + size) + kSlackBytes - size);
-  void* block = std::aligned_alloc(kAlignment, size);
+  void* block = allocate(size);
   if (block == nullptr) {
     trim(0);
-    block = std::aligned_alloc(kAlignment, size);
+    block = allocate(size);
   }
   if (block == nullptr) return nullptr;
   ++same.total;

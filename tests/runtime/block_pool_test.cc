@@ -4,8 +4,12 @@
 #include <sys/resource.h>
 
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <random>
+#include <sstream>
+#include <string>
 
 namespace kerf::runtime {
 namespace {
@@ -96,6 +100,35 @@ TEST(BlockPool, CostsNoPageFaultsOnceWarm) {
   const long before = page_faults();
   for (int i = 0; i < 10; ++i) round();
   EXPECT_LT(page_faults() - before, 100);  // anew, 48 MiB cost some 12,000 each time
+}
+
+// What /proc/self/smaps tells of the mapping that a byte lies in: "rd wr mr mw me ac hg".
+std::string flags_of_mapping(const std::byte* byte) {
+  std::ifstream maps("/proc/self/smaps");
+  const auto address = reinterpret_cast<uintptr_t>(byte);
+  bool here = false;
+  for (std::string line; std::getline(maps, line);) {
+    uintptr_t begin = 0, end = 0;
+    char dash = 0;
+    if (std::istringstream range(line); range >> std::hex >> begin >> dash >> end && dash == '-')
+      here = begin <= address && address < end;
+    if (here && line.starts_with("VmFlags:")) return line.substr(8) + ' ';
+  }
+  return {};
+}
+
+TEST(BlockPool, AsksForHugePagesUnderLargeBlocks) {
+  constexpr size_t kHugePage = size_t{2} << 20;
+  constexpr size_t kBytes = 9 * kHugePage + 4'096;
+  BlockPool pool;
+  auto* block = static_cast<std::byte*>(pool.take(kBytes));
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(block) % kHugePage, 0u);
+  std::memset(block, 1, kBytes);
+  const bool known = std::filesystem::exists("/sys/kernel/mm/transparent_hugepage");
+  for (size_t page = 0; known && page < 9; ++page) {
+    EXPECT_NE(flags_of_mapping(block + page * kHugePage).find(" hg "), std::string::npos) << page;
+  }
+  pool.give(block, kBytes);
 }
 
 }  // namespace
