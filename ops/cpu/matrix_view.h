@@ -34,6 +34,10 @@ struct ProductTile {
   float alpha;
   bool adds;          // to what is there
   const float* bias;  // null: none
+  ProductTile at(int64_t row, int64_t column) const {
+    return {data + row * row_step + column, row_step, alpha, adds,
+            bias == nullptr ? nullptr : bias + column};
+  }
 };
 
 }  // namespace kerf::ops::cpu

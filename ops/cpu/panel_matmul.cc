@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ops/cpu/matrix_view.h"
-#include "ops/simd/simd.h"
-#include "runtime/error.h"
+#include "ops/cpu/divided_product.h"
 
 #define KERF_AVX2 [[gnu::target("avx2,fma")]]
 
@@ -149,8 +147,7 @@ void multiply_block(const float* a, const float* b, const ProductExtents& e,
                     const ProductTile& to) {
   for (int64_t j = 0; j < e.columns; j += kTileColumns)
     for (int64_t i = 0; i < e.rows; i += kTileRows) {
-      const ProductTile tile{to.data + i * to.row_step + j, to.row_step, to.alpha, to.adds,
-                             to.bias == nullptr ? nullptr : to.bias + j};
+      const ProductTile tile = to.at(i, j);
       const int64_t rows = std::min(kTileRows, e.rows - i);
       const int64_t columns = std::min(kTileColumns, e.columns - j);
       if (rows == kTileRows && columns == kTileColumns)
@@ -173,22 +170,18 @@ void multiply(const MatrixView& a, const MatrixView& b, const ProductExtents& e,
       for (int64_t row = 0; row < e.rows; row += kBlockRows) {
         block.rows = std::min(kBlockRows, e.rows - row);
         lay_panels<kTileRows>(a.at(row, term), block.rows, block.terms, panels_of_a);
-        multiply_block(
-            panels_of_a, panels_of_b, block,
-            {to.data + row * to.row_step + column, to.row_step, to.alpha, to.adds || term > 0,
-             last && to.bias != nullptr ? to.bias + column : nullptr});
+        ProductTile tile = to.at(row, column);
+        tile.adds = to.adds || term > 0;
+        if (!last) tile.bias = nullptr;
+        multiply_block(panels_of_a, panels_of_b, block, tile);
       }
     }
 }
 
-// Threads share what there is more of: rows or columns, in whole tiles.
-bool shares_rows(const MatmulProblem& p) { return p.m > p.n; }
-
-int64_t elements_of_a(const MatmulProblem& p) {
-  return up_to(std::min(p.m, kBlockRows), kTileRows) * std::min(p.k, kBlockTerms) + kEight;
-}
-int64_t elements_of_b(const MatmulProblem& p) {
-  return up_to(std::min(p.n, kBlockColumns), kTileColumns) * std::min(p.k, kBlockTerms);
+PanelSizes panel_sizes(const MatmulProblem& p) {
+  const int64_t terms = std::min(p.k, kBlockTerms);
+  return {up_to(std::min(p.m, kBlockRows), kTileRows) * terms + kEight,
+          up_to(std::min(p.n, kBlockColumns), kTileColumns) * terms};
 }
 
 }  // namespace
@@ -205,39 +198,13 @@ bool suits_panels(const MatmulProblem& p) {
 }
 
 size_t panel_workspace_bytes(const MatmulProblem& p, int threads) {
-  return static_cast<size_t>(threads) *
-         (piece_bytes<float>(elements_of_a(p)) + piece_bytes<float>(elements_of_b(p)));
+  return panel_bytes(panel_sizes(p), threads);
 }
 
 void multiply_panels(const MatmulProblem& p, Matrix a, Matrix b, const float* bias, float* to,
                      Workspace workspace) {
-  KERF_CHECK(p.batch == 1, "panels of {} products", p.batch);
-  const MatrixView first = view_of(a, p.strides[0], p.m, p.k);
-  const MatrixView second = view_of(b, p.strides[1], p.k, p.n);
-  const int64_t row_step = p.strides[2] == 0 ? p.n : p.strides[2];
-  const bool by_rows = shares_rows(p);
-  const int64_t unit = by_rows ? kTileRows : kTileColumns;
-  const int64_t whole = by_rows ? p.m : p.n;
-  const size_t share = panel_workspace_bytes(p, 1);
-  auto* shares = workspace.take<std::byte>(
-      static_cast<int64_t>(panel_workspace_bytes(p, omp_get_max_threads())));
-  simd::parallel_numbered_pieces(
-      up_to(whole, unit) / unit, 1, [&](int64_t piece, int64_t begin, int64_t end) {
-        const int64_t from = begin * unit;
-        const int64_t count = std::min(whole, end * unit) - from;
-        Workspace own({shares + static_cast<size_t>(piece) * share, share});
-        auto* panels_of_a = own.take<float>(elements_of_a(p));
-        auto* panels_of_b = own.take<float>(elements_of_b(p));
-        if (by_rows)
-          multiply(first.at(from, 0), second, {count, p.n, p.k},
-                   {to + from * row_step, row_step, p.alpha, p.accumulate, bias}, panels_of_a,
-                   panels_of_b);
-        else
-          multiply(
-              first, second.at(0, from), {p.m, count, p.k},
-              {to + from, row_step, p.alpha, p.accumulate, bias == nullptr ? nullptr : bias + from},
-              panels_of_a, panels_of_b);
-      });
+  divide_product(p, {a, b, bias, to}, workspace, {kTileRows, kTileColumns}, panel_sizes(p),
+                 multiply);
 }
 
 }  // namespace kerf::ops::cpu

@@ -4,9 +4,8 @@
 
 #include <cstring>
 
+#include "ops/cpu/divided_product.h"
 #include "ops/cpu/wide_tile.h"
-#include "ops/simd/simd.h"
-#include "runtime/error.h"
 
 namespace kerf::ops::cpu {
 namespace wide {
@@ -229,11 +228,8 @@ void multiply_block(const BlockOfA& a, const MatrixView& b, int64_t columns, int
     for (int64_t tile = 0; tile < a.tiles().count; ++tile) {
       const int64_t row = a.tiles().begin(tile);
       const NextSliver part = ahead.part(tile, a.tiles().length(tile));
-      a.kernel(tile)(a.panel(tile), sliver, terms,
-                     {to.data + row * to.row_step + column, to.row_step, to.alpha, to.adds,
-                      to.bias == nullptr ? nullptr : to.bias + column},
-                     low_bits(columns - column), part,
-                     column == 0 ? a.ask_before(tile) : NextRows{});
+      a.kernel(tile)(a.panel(tile), sliver, terms, to.at(row, column), low_bits(columns - column),
+                     part, column == 0 ? a.ask_before(tile) : NextRows{});
       ahead.finish_part();
       if (column == 0) a.lay_after(tile);
     }
@@ -256,21 +252,17 @@ void multiply(const MatrixView& a, const MatrixView& b, const ProductExtents& e,
       const int64_t row = blocks.begin(block);
       const int64_t count = std::min(terms, e.terms - term);
       const bool last = term + count == e.terms;
+      ProductTile rows = to.at(row, 0);
+      rows.adds = to.adds || term > 0;
+      if (!last) rows.bias = nullptr;
       multiply_block(BlockOfA(a.at(row, term), blocks.length(block), count, panels), b.at(term, 0),
-                     e.columns, count,
-                     {to.data + row * to.row_step, to.row_step, to.alpha, to.adds || term > 0,
-                      last ? to.bias : nullptr},
-                     slivers);
+                     e.columns, count, rows, slivers);
     }
 }
 
-int64_t elements_of_a(const MatmulProblem& p) { return std::min(p.m, kBlockRows) * kRowStep; }
-int64_t elements_of_b(const MatmulProblem& p) {
-  return 2 * std::min(p.k, kBlockTerms) * kTileColumns;
+PanelSizes panel_sizes(const MatmulProblem& p) {
+  return {std::min(p.m, kBlockRows) * kRowStep, 2 * std::min(p.k, kBlockTerms) * kTileColumns};
 }
-
-// Threads share what there is more of: rows or columns, in whole tiles.
-bool shares_rows(const MatmulProblem& p) { return p.m > p.n; }
 
 }  // namespace
 }  // namespace wide
@@ -289,39 +281,13 @@ bool suits_wide_panels(const MatmulProblem& p) {
 }
 
 size_t wide_panel_workspace_bytes(const MatmulProblem& p, int threads) {
-  return static_cast<size_t>(threads) *
-         (piece_bytes<float>(wide::elements_of_a(p)) + piece_bytes<float>(wide::elements_of_b(p)));
+  return panel_bytes(wide::panel_sizes(p), threads);
 }
 
 void multiply_wide_panels(const MatmulProblem& p, Matrix a, Matrix b, const float* bias, float* to,
                           Workspace workspace) {
-  KERF_CHECK(p.batch == 1, "panels of {} products", p.batch);
-  const MatrixView first = view_of(a, p.strides[0], p.m, p.k);
-  const MatrixView second = view_of(b, p.strides[1], p.k, p.n);
-  const int64_t row_step = p.strides[2] == 0 ? p.n : p.strides[2];
-  const bool by_rows = wide::shares_rows(p);
-  const int64_t unit = by_rows ? wide::kTileRows : wide::kTileColumns;
-  const int64_t whole = by_rows ? p.m : p.n;
-  const size_t share = wide_panel_workspace_bytes(p, 1);
-  auto* shares = workspace.take<std::byte>(
-      static_cast<int64_t>(wide_panel_workspace_bytes(p, omp_get_max_threads())));
-  simd::parallel_numbered_pieces(
-      wide::pieces_of(whole, unit), 1, [&](int64_t piece, int64_t begin, int64_t end) {
-        const int64_t from = begin * unit;
-        const int64_t count = std::min(whole, end * unit) - from;
-        Workspace own({shares + static_cast<size_t>(piece) * share, share});
-        auto* panels = own.take<float>(wide::elements_of_a(p));
-        auto* slivers = own.take<float>(wide::elements_of_b(p));
-        if (by_rows)
-          wide::multiply(first.at(from, 0), second, {count, p.n, p.k},
-                         {to + from * row_step, row_step, p.alpha, p.accumulate, bias}, panels,
-                         slivers);
-        else
-          wide::multiply(
-              first, second.at(0, from), {p.m, count, p.k},
-              {to + from, row_step, p.alpha, p.accumulate, bias == nullptr ? nullptr : bias + from},
-              panels, slivers);
-      });
+  divide_product(p, {a, b, bias, to}, workspace, {wide::kTileRows, wide::kTileColumns},
+                 wide::panel_sizes(p), wide::multiply);
 }
 
 }  // namespace kerf::ops::cpu
