@@ -57,7 +57,8 @@ void check_address(const std::string& address) {
   const auto parts = split_tcp(address);
   if (!parts)
     refuse(address,
-           "has no port from 1 to 65535: write tcp://HOST:PORT, or * for one that is free");
+           "has no port up to 65535: write tcp://HOST:PORT, where 0 is any that is free to a "
+           "scheduler");
   if (is_every_interface(parts->host))
     refuse(address, "means every interface of this host: name the one that workers come by");
   if (!is_host(parts->host)) refuse(address, "has no name or number of a host before its port");

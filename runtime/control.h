@@ -133,6 +133,9 @@ class ControlClient {
   virtual void wake() = 0;  // thread-safe
   // Waits until all was acknowledged; false when the deadline passed.
   [[nodiscard]] virtual bool flush(Deadline deadline) = 0;
+  // What stands between it and a scheduler that has not answered yet, as far as it can be seen; by
+  // the thread that calls receive().
+  virtual std::string hindrance() const { return {}; }
   virtual ControlCounters counters() const = 0;
 };
 

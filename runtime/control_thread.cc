@@ -30,10 +30,8 @@ std::optional<Error> judge_scheduler(const WorkerOptions& options, bool joined,
   if (joined)
     return Error(ErrorCode::kLost, kerf::format("the scheduler at {} has been silent for {:.1f} s",
                                                 options.scheduler, seconds));
-  return Error(ErrorCode::kTimeout,
-               kerf::format("no scheduler answered at {} within {:.0f} s; check the address, "
-                            "that it was started with --listen, and --keys of both",
-                            options.scheduler, seconds));
+  return Error(ErrorCode::kTimeout, kerf::format("no scheduler answered at {} within {:.0f} s",
+                                                 options.scheduler, seconds));
 }
 
 ControlThread::ControlThread(const WorkerOptions& options, ControlClient& control,
@@ -181,7 +179,14 @@ void ControlThread::look(Clock::time_point now) {
 }
 
 void ControlThread::judge() {
-  if (const auto error = judge_scheduler(options_, joined_, heard_, Clock::now())) throw *error;
+  const auto error = judge_scheduler(options_, joined_, heard_, Clock::now());
+  if (!error) return;
+  if (error->code() != ErrorCode::kTimeout) throw *error;
+  const std::string hindrance = control_.hindrance();
+  throw Error(error->code(),
+              error->message() + (hindrance.empty() ? "; check the address, that it was started "
+                                                      "with --listen, and --keys of both"
+                                                    : ": " + hindrance));
 }
 
 // Marks this thread as asleep, so that the next message of the compute thread wakes it; false if

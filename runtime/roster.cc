@@ -251,6 +251,10 @@ std::optional<int> Roster::place_for(const Registration& registration) const {
   for (const Returning& returning : returning_)
     if (returning.origin == origin_of(registration) && is_absent(returning.worker))
       return returning.worker;
+  // Its place is the one of the worker before it, which all hear of first.
+  if (std::any_of(members_.begin(), members_.end(),
+                  [&](const Member& member) { return has_died(member, registration); }))
+    return std::nullopt;
   for (int worker = 0; worker < static_cast<int>(members_.size()); ++worker)
     if (is_absent(worker) && !is_reserved(worker)) return worker;
   return std::nullopt;

@@ -68,6 +68,7 @@ void OwnWorker::watch(const std::stop_token& stop) {
 
 void OwnWorker::fail_if_missed() {
   if (!missed_ || !how_ || failure_) return;
+  if (end_->asked() || end_->raised()) return;  // as somebody has ended the run
   failure_ = Error(error_of(code_),
                    format("the worker that this task keeps ended with {} before all workers were "
                           "here; what it said before tells why",

@@ -230,7 +230,7 @@ void RemoteWorkers::note_end(Line& line, const std::string& how) {
 }
 
 void RemoteWorkers::fail(Error error) {
-  if (failure_) return;
+  if (failure_ || end_->asked() || end_->raised()) return;  // as somebody has ended the run
   failure_ = std::move(error);
   end_->raise();
 }

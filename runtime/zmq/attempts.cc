@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 #include <utility>
 
+#include "runtime/host_address.h"
 #include "runtime/zmq/socket.h"
 
 namespace kerf::runtime {
@@ -18,6 +20,18 @@ constexpr int kFailedHandshakes = ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
 constexpr auto kSoon = 2'500ms;  // a handshake that is not answered takes 2 s
 constexpr int kPartOfPatience = 20;
 constexpr auto kAgainAfter = 1s;
+
+// Of an address of a host that nobody here knows; else empty.
+std::string without_way(const std::string& address) {
+  const auto tcp = split_tcp(address);
+  if (!tcp) return {};
+  try {
+    std::ignore = number_of_host(tcp->host);
+    return {};
+  } catch (const Error& error) {
+    return error.message();
+  }
+}
 
 }  // namespace
 
@@ -56,7 +70,7 @@ void Attempts::look() {
   if (Clock::now() >= again_at_) connect_anew();
   if (told_ || Clock::now() < tell_at()) return;
   told_ = true;
-  unanswered_.tell(text());
+  unanswered_.tell(note());
 }
 
 void Attempts::take_event(uint16_t event, uint32_t value) {
@@ -84,39 +98,45 @@ Clock::time_point Attempts::tell_at() const {
          std::max<std::chrono::milliseconds>(kSoon, unanswered_.patience / kPartOfPatience);
 }
 
-std::string Attempts::text() const {
+std::string Attempts::note() const {
+  const std::string what = hindrance();
+  if (seen_ == Hindrance::kNobody)
+    return kerf::format(
+        "{}; waiting, for {:.0f} s at most",
+        what.empty() ? kerf::format("nobody listens at {} yet", aim_.address) : what,
+        std::chrono::duration<double>(unanswered_.patience).count());
+  return what + (seen_ == Hindrance::kSilent ? "; waiting" : "; tries again");
+}
+
+std::string Attempts::hindrance() const {
   const std::string& address = aim_.address;
   const bool keys = !aim_.keys.empty();
   switch (seen_) {
     case Hindrance::kNobody:
-      return kerf::format("nobody listens at {} yet; waiting, for {:.0f} s at most", address,
-                          std::chrono::duration<double>(unanswered_.patience).count());
+      return without_way(address);
     case Hindrance::kSilent:
-      return kerf::format("whoever listens at {} does not answer yet; waiting", address);
+      return kerf::format("whoever listens at {} does not answer yet", address);
     case Hindrance::kHungUp:
       return keys ? kerf::format(
                         "whoever listens at {} has not shown that it is the scheduler of "
                         "{}/scheduler.public: if it is another's, copy that of the run's keys, or "
-                        "mend the address; tries again",
+                        "mend the address",
                         address, aim_.keys)
                   : kerf::format(
                         "whoever listens at {} has not shown that it is a scheduler of kerf: "
-                        "check the address; tries again",
+                        "check the address",
                         address);
     case Hindrance::kOtherMechanism:
-      return keys ? kerf::format(
-                        "whoever listens at {} has no keys: start the run with --keys; "
-                        "tries again",
-                        address)
-                  : kerf::format(
-                        "the run at {} lets in only workers with its keys: give --keys DIR; "
-                        "tries again",
-                        address);
+      return keys
+                 ? kerf::format("whoever listens at {} has no keys: start the run with --keys",
+                                address)
+                 : kerf::format("the run at {} lets in only workers with its keys: give --keys DIR",
+                                address);
     case Hindrance::kRefused:
       return kerf::format(
           "the scheduler at {} refuses the key in {}, which its workers.allowed does "
           "not list: copy worker.secret of the run's keys, or list the key there "
-          "and begin the run again; tries again",
+          "and begin the run again",
           address, aim_.keys);
   }
   return {};

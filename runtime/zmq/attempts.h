@@ -33,6 +33,8 @@ class Attempts {
 
   // Takes in what happened, tells if it is time, and connects anew where that is left to us.
   void look();
+  // What stands between the two; empty where nobody is there, which needs no more words.
+  std::string hindrance() const;
 
  private:
   // Of several the last of these, which says most.
@@ -41,7 +43,7 @@ class Attempts {
   void take_event(uint16_t event, uint32_t value);
   void connect_anew();
   Clock::time_point tell_at() const;
-  std::string text() const;
+  std::string note() const;
 
   zmq::socket_t& client_;
   zmq::socket_t events_;

@@ -314,6 +314,7 @@ class ZmqControlClient final : public ControlClient {
   }
 
   void wake() override { event_.signal(); }
+  std::string hindrance() const override { return attempts_ ? attempts_->hindrance() : ""; }
 
   bool flush(Deadline deadline) override {
     link_.probe();

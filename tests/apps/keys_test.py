@@ -112,6 +112,8 @@ class Keys(KerfTest):
         scheduler = self.start("train", *RUN, "--listen", address, "--keys", self.keys, "--out", self.folder / "kept")
         connect(address).close()
         worker = self.start("worker", "--connect", address, "--keys", others)
+        _, stderr = self.start("worker", "--connect", address, "--keys", others, "--patience", 1).communicate(timeout=60 * SLOW)
+        self.assertRegex(stderr, rf"error: no scheduler answered at {re.escape(address)} within 1 s: the scheduler at [^ ]+ refuses the key")
         said = worker.stderr.readline()
         self.assertRegex(said, rf"^kerf worker: the scheduler at {re.escape(address)} refuses the key in {re.escape(str(others))}, which its workers\.allowed does not list")
         scheduler.kill()

@@ -289,6 +289,14 @@ class Unheard {
   std::unique_ptr<ControlClient> client_;
 };
 
+TEST_F(GuardedControl, AWorkerThatIsSentToAHostOfNoNameSaysSo) {
+  Unheard lost("tcp://nowhere.invalid:5555", (folder_ / "keys").string());
+  for (const auto end = after(60s); lost.told().empty() && Clock::now() < end;)
+    EXPECT_FALSE(lost.is_answered());
+  EXPECT_THAT(lost.told(), ElementsAre(AllOf(HasSubstr("no way to host 'nowhere.invalid': "),
+                                             HasSubstr("; waiting, for 60 s at most"))));
+}
+
 // Each says it once, and tries again: one gets in as soon as its scheduler is there.
 TEST_F(GuardedControl, AWorkerThatGetsNoAnswerSaysWhatStandsBetweenThem) {
   std::filesystem::create_directory(folder_ / "mixed");
