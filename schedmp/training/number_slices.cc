@@ -123,7 +123,11 @@ int64_t read_count(StoredSlices& from, const std::string& kind, const partitione
   KERF_CHECK(bytes.size() == sizeof count, "a count of {} bytes", bytes.size());
   std::memcpy(&count, bytes.data(), sizeof count);
   if (count < 0)
-    throw Error(ErrorCode::kUsage, kerf::format("the {} of {} are {}", kind, value.name, count));
+    throw Error(ErrorCode::kUsage,
+                kerf::format("its {} of '{}' are {}, below 0: move this checkpoint away, and the "
+                             "run goes on from the one before",
+                             kind, value.name, count),
+                from.file_of(kind, value.name));
   return count;
 }
 

@@ -34,6 +34,7 @@ void read_numbers(StoredSlices& from, const std::string& kind, const ElementsOf&
 // A number that is the whole tensor's: how often it was updated, say.
 void add_count(const std::string& kind, const partitioner::Value& value, int64_t count,
                std::vector<StoredSlice>& to);
+// Throws Error{kUsage} that names the file where it is below 0, or in none.
 int64_t read_count(StoredSlices& from, const std::string& kind, const partitioner::Value& value);
 
 }  // namespace kerf::schedmp

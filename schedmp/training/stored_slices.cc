@@ -100,6 +100,13 @@ bool StoredSlices::has(const std::string& kind, const std::string& tensor) const
   return found != entries_.end() && found->second.contains(tensor);
 }
 
+std::string StoredSlices::file_of(const std::string& kind, const std::string& tensor) const {
+  if (has(kind, tensor))
+    if (const auto& some = entries_.at(kind).at(tensor); !some.empty())
+      return files_[some.front().file].placed.file;
+  return files_.empty() ? std::string("a checkpoint") : files_.front().placed.file;
+}
+
 SafetensorsReader& StoredSlices::checked(size_t file) {
   File& wanted = files_[file];
   if (open_ != file) {
@@ -139,7 +146,7 @@ std::string StoredSlices::read(const std::string& kind, const std::string& tenso
   if (!missing.empty())
     refuse_slice(
         kerf::format("there is no {} of {} of '{}'", kind, ops::to_string(missing.front()), tensor),
-        files_.empty() ? std::string("a checkpoint") : files_.front().placed.file);
+        file_of(kind, tensor));
   return bytes;
 }
 

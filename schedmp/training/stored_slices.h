@@ -49,6 +49,8 @@ class StoredSlices {
 
   bool has(const std::string& kind) const;
   bool has(const std::string& kind, const std::string& tensor) const;
+  // One that has some of it, for errors; where none has, the first.
+  std::string file_of(const std::string& kind, const std::string& tensor) const;
   // The dense bytes of consecutive indices of an axis of a tensor. What is not wanted of it, and in
   // none of the files, is 0.
   std::string read(const std::string& kind, const std::string& tensor, const ops::ValueSpec& spec,

@@ -1,7 +1,12 @@
 // Elements in a row are boxes of their tensor, which hold them in their order.
 #include "schedmp/training/number_slices.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "runtime/error.h"
+#include "tests/support/errors.h"
+#include "tests/support/temporary_folder.h"
 
 namespace kerf::schedmp {
 namespace {
@@ -48,6 +53,33 @@ TEST(BoxesOfElements, OfABoxAreBoxesOfItsTensor) {
   held.axes[0] = ops::IndexSet::of({0, 2, 3, 6});
   held.axes[2] = ops::IndexSet::range(1, 4);
   expect_divided(held, {7, 2, 5});
+}
+
+// Which file, and what to do.
+TEST(Count, ThatNoneIsNamesItsFile) {
+  const kerf::tests::TemporaryFolder folder;
+  partitioner::Value value;
+  value.name = "fc.weight";
+  runtime::LocalStore store;
+  std::vector<PlacedPart> placed;
+  for (const auto& [file, kind, count] :
+       {std::tuple{"worker-0", "updates", 7}, {"worker-1", "accrued_steps", -3}}) {
+    std::vector<StoredSlice> slices;
+    add_count(kind, value, count, slices);
+    PieceWriter writer(store, folder / file, 1 << 20);
+    write_slices(slices, writer);
+    placed.push_back({(folder / file).string(), writer.finish().pieces.at(0)});
+  }
+  StoredSlices slices(store, placed);
+  EXPECT_EQ(read_count(slices, "updates", value), 7);
+  const auto wrong = kerf::tests::error_of([&] { read_count(slices, "accrued_steps", value); });
+  ASSERT_TRUE(wrong);
+  EXPECT_EQ(wrong->where(), (folder / "worker-1").string());
+  EXPECT_THAT(wrong->message(), testing::HasSubstr("'fc.weight' are -3"));
+  EXPECT_THAT(wrong->message(), testing::HasSubstr("move this checkpoint away"));
+  const auto none = kerf::tests::error_of([&] { read_count(slices, "others", value); });
+  ASSERT_TRUE(none);
+  EXPECT_EQ(none->where(), (folder / "worker-0").string());
 }
 
 }  // namespace
