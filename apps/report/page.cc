@@ -172,6 +172,9 @@ std::string figures_section(const RunRecord& record) {
                        human_count(counted.bytes), record.equal() ? "equal" : "DIFFERENT")});
   if (const std::string accuracy = accuracy_text(record, false); !accuracy.empty())
     figures.add({"test", accuracy});
+  if (const auto& saved = record.checkpoints; saved && saved->resumed_steps > 0)
+    figures.add({"went on behind", format("{}: times, messages and restarts are of what followed",
+                                          plural(saved->resumed_steps, "step"))});
   add_disturbances(figures, record);
   PageTable workers(
       {"worker", "device", "compute", "wait", "messages", "out", "in", "peak memory", "proved"});

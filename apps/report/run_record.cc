@@ -98,7 +98,7 @@ std::string checkpoints_text(const RunRecord& record) {
   if (!record.checkpoints) return {};
   const RunRecord::Checkpoints& of = *record.checkpoints;
   if (of.resumed_steps == 0) return {};
-  return format("went on behind {}: times and messages are of what followed\n",
+  return format("went on behind {}: times, messages and restarts are of what followed\n",
                 plural(of.resumed_steps, "step"));
 }
 

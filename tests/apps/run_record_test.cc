@@ -232,6 +232,16 @@ TEST(RunRecord, TellsOfWhatIsCountedApart) {
   EXPECT_THAT(run_text(record, false), EndsWith("was lost: signal 9\nand 2 restarts more\n"));
 }
 
+TEST(RunRecord, TellsBehindWhatItWentOnAndCountsFromThere) {
+  RunRecord record = sample_run_record();
+  record.checkpoints = {.resumed_steps = 40};
+  EXPECT_THAT(run_text(record, false),
+              HasSubstr("went on behind 40 steps: times, messages and restarts are of what "
+                        "followed\n"));
+  record.checkpoints->resumed_steps = 0;
+  EXPECT_THAT(run_text(record, false), Not(HasSubstr("went on")));
+}
+
 // What earlier versions did not count is not told as nothing.
 TEST(RunRecord, TellsNoBytesWhereARecordHasNone) {
   Json json = to_json(sample_run_record());

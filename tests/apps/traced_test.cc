@@ -324,6 +324,16 @@ TEST(ReportPage, TellsWhatDisturbedARunAndWhatWasKeptAgainstThat) {
   EXPECT_THAT(report_page(record), Not(HasSubstr("restart")));
 }
 
+TEST(ReportPage, TellsBehindWhatARunWentOn) {
+  RunRecord record = tests::sample_run_record();
+  record.checkpoints = {.resumed_steps = 40};
+  EXPECT_THAT(report_page(record),
+              HasSubstr("<td>went on behind</td><td>40 steps: times, messages and restarts are of "
+                        "what followed</td>"));
+  record.checkpoints->resumed_steps = 0;
+  EXPECT_THAT(report_page(record), Not(HasSubstr("went on")));
+}
+
 TEST(TimelinePicture, OfNoTimeIsNone) {
   TracedStep traced;
   traced.workers.resize(2);
