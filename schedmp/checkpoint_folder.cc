@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <system_error>
 #include <unordered_map>
@@ -12,6 +11,7 @@
 #include "runtime/file.h"
 #include "runtime/json.h"
 #include "runtime/wire.h"
+#include "schedmp/checkpoint_owner.h"
 #include "schedmp/piece_writer.h"
 
 namespace kerf::schedmp {
@@ -20,10 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kManifest = "manifest.json";
-constexpr const char* kScheduler = "scheduler";
 constexpr std::string_view kNumbered = "checkpoint-";
-constexpr std::string_view kOfWorker = "worker-";
 constexpr const char* kSum = "sum_of_the_above";
 constexpr int kVersion = 1;
 constexpr int kVersionOfPieces = 2;  // where a worker has several
@@ -32,39 +29,6 @@ constexpr int64_t kMostRounds = int64_t{1} << 60;
 
 std::string worker_name(size_t worker, size_t piece = 0) {
   return piece_file(kerf::format("{}{}", kOfWorker, worker), piece).string();
-}
-
-// What is behind the prefix, where that is a whole number without zeros before it.
-std::optional<int64_t> number_behind(std::string_view prefix, std::string_view name) {
-  if (!name.starts_with(prefix)) return std::nullopt;
-  const char* const end = name.data() + name.size();
-  int64_t number = 0;
-  const auto [next, fault] = std::from_chars(name.data() + prefix.size(), end, number);
-  if (fault != std::errc() || next != end || number < 0) return std::nullopt;
-  if (kerf::format("{}{}", prefix, number) != name) return std::nullopt;
-  return number;
-}
-
-bool is_of_a_worker(std::string_view name) {
-  const size_t dot = name.find('.');
-  return number_behind(kOfWorker, name.substr(0, dot)) &&
-         (dot == std::string_view::npos || number_behind(".", name.substr(dot)).value_or(0) > 0);
-}
-
-// That a run writes into a checkpoint, or had begun to when it was killed (runtime::AtomicFile).
-bool is_of_a_checkpoint(std::string_view name) {
-  return name == kManifest || name == kScheduler || is_of_a_worker(name) ||
-         (name.starts_with(".kerf-") && name.ends_with(".tmp"));
-}
-
-// None where the system refuses, in the middle or at the beginning.
-std::vector<std::string> names_in(const fs::path& folder) {
-  std::vector<std::string> names;
-  std::error_code refused;
-  for (fs::directory_iterator at(folder, refused); !refused && at != fs::directory_iterator();
-       at.increment(refused))
-    names.push_back(at->path().filename().string());
-  return names;
 }
 
 Json json_of(const SnapshotPart& part) {
@@ -108,7 +72,7 @@ class Files {
 
 void read_files(const Json& json, const std::string& where, Checkpoint& to) {
   Files files(json, where);
-  to.scheduler = files.take(kScheduler);
+  to.scheduler = files.take(kSchedulerName);
   for (size_t worker = 0; worker < static_cast<size_t>(to.workers); ++worker) {
     SnapshotPieces& pieces = to.parts.emplace_back(SnapshotPieces{files.take(worker_name(worker))});
     while (files.has(worker_name(worker, pieces.size())))
@@ -126,13 +90,13 @@ int version_of(const Checkpoint& checkpoint) {
 Json json_of(const Checkpoint& checkpoint) {
   Json run = Json::object();
   for (const auto& [name, value] : checkpoint.run) run[name] = value;
-  Json files{{kScheduler, json_of(checkpoint.scheduler)}};
+  Json files{{kSchedulerName, json_of(checkpoint.scheduler)}};
   // Not by files[name], which looks at all that are there.
   for (size_t worker = 0; worker < checkpoint.parts.size(); ++worker)
     for (size_t piece = 0; piece < checkpoint.parts[worker].size(); ++piece)
       files.get_ref<Json::object_t&>().emplace_back(worker_name(worker, piece),
                                                     json_of(checkpoint.parts[worker][piece]));
-  Json json{{"kerf_checkpoint", version_of(checkpoint)},
+  Json json{{kCheckpointKey, version_of(checkpoint)},
             {"program", checkpoint.program},
             {"number", checkpoint.number},
             {"round", checkpoint.round},
@@ -173,7 +137,7 @@ fs::path checkpoint_path(const fs::path& folder, int64_t number) {
   return folder / kerf::format("{}{}", kNumbered, number);
 }
 
-fs::path scheduler_file(const fs::path& checkpoint) { return checkpoint / kScheduler; }
+fs::path scheduler_file(const fs::path& checkpoint) { return checkpoint / kSchedulerName; }
 
 fs::path worker_file(const fs::path& checkpoint, size_t worker) {
   return checkpoint / worker_name(worker);
@@ -196,15 +160,15 @@ std::vector<PlacedPart> placed_pieces(const fs::path& checkpoint, const Checkpoi
 }
 
 void write_manifest(const fs::path& checkpoint, const Checkpoint& manifest) {
-  runtime::write_file_atomic(checkpoint / kManifest, text_of(manifest));
+  runtime::write_file_atomic(checkpoint / kManifestName, text_of(manifest));
 }
 
 // What it says is written anew and compared: no byte of it is another.
 Checkpoint read_manifest(const fs::path& checkpoint) {
-  const std::string where = (checkpoint / kManifest).string();
+  const std::string where = (checkpoint / kManifestName).string();
   const std::string text = runtime::read_file(where, kMostManifest);
   const Json json = parse_json(text, where);
-  const int64_t version = json_int(json, "kerf_checkpoint", where);
+  const int64_t version = json_int(json, kCheckpointKey, where);
   if (version != kVersion && version != kVersionOfPieces)
     refuse_manifest("it is of another version of Kerf", where);
   Checkpoint read{.program = json_string(json, "program", where),
@@ -230,14 +194,19 @@ Checkpoint read_manifest(const fs::path& checkpoint) {
 // What cannot be looked at may be there.
 bool has_manifest(const fs::path& checkpoint) {
   std::error_code unknown;
-  return fs::status(checkpoint / kManifest, unknown).type() != fs::file_type::not_found;
+  return fs::status(checkpoint / kManifestName, unknown).type() != fs::file_type::not_found;
 }
 
 std::vector<NumberedFolder> checkpoints_in(const fs::path& folder) {
   std::vector<NumberedFolder> found;
-  for (const std::string& name : names_in(folder))
-    if (const auto number = number_behind(kNumbered, name); number.value_or(0) > 0)
-      found.push_back({*number, folder / name});
+  std::error_code refused;
+  for (const std::string& name : names_in(folder, refused)) {
+    const int64_t number = number_behind(kNumbered, name).value_or(0);
+    if (number == 0) continue;
+    const CheckpointOwner owner = owner_of(folder / name);
+    if (owner == CheckpointOwner::kKerf || owner == CheckpointOwner::kUnknown)
+      found.push_back({number, folder / name});
+  }
   std::ranges::sort(found, std::greater(), &NumberedFolder::number);
   return found;
 }
@@ -266,8 +235,10 @@ std::vector<std::string> faults_of(const fs::path& checkpoint, const Alive& aliv
 }
 
 void remove_checkpoint(const fs::path& checkpoint) {
-  ::unlink((checkpoint / kManifest).c_str());
-  for (const std::string& name : names_in(checkpoint))
+  if (owner_of(checkpoint) != CheckpointOwner::kKerf) return;
+  ::unlink((checkpoint / kManifestName).c_str());
+  std::error_code refused;
+  for (const std::string& name : names_in(checkpoint, refused))
     if (is_of_a_checkpoint(name)) ::unlink((checkpoint / name).c_str());
   ::rmdir(checkpoint.c_str());
 }

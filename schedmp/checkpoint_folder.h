@@ -58,7 +58,7 @@ Checkpoint read_manifest(const std::filesystem::path& checkpoint);
 
 bool has_manifest(const std::filesystem::path& checkpoint);
 
-// Folders of that name, the highest number first, whatever is in them.
+// What runs wrote of that name, the highest number first, whole or not (checkpoint_owner.h).
 struct NumberedFolder {
   int64_t number = 0;
   std::filesystem::path path;
@@ -71,8 +71,8 @@ bool has_checkpoints(const std::filesystem::path& folder);  // with manifests
 std::vector<std::string> faults_of(const std::filesystem::path& checkpoint,
                                    const Alive& alive = {});
 
-// Its manifest goes first. What cannot be removed is left, and what no run of Kerf wrote, and a
-// folder that such is in: others name theirs so, too.
+// Its manifest goes first. What cannot be removed is left, and what no run of Kerf wrote
+// (checkpoint_owner.h), and a folder that such is in: others name theirs so, too.
 void remove_checkpoint(const std::filesystem::path& checkpoint);
 // Leaves the `keep` highest numbers that have a manifest; one above `newest` is of no run that goes
 // on.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "runtime/error.h"
+#include "runtime/file.h"
 
 namespace kerf::schedmp {
 
@@ -40,7 +41,10 @@ void make_folder(const std::filesystem::path& folder) {
 }  // namespace
 
 FolderLock::~FolderLock() {
-  if (file_.number() >= 0 && !has_lost_name(path_, file_)) ::unlink(path_.c_str());
+  if (file_.number() < 0 || has_lost_name(path_, file_)) return;
+  // Once more: those of less than a few seconds stayed when it began.
+  runtime::remove_abandoned_files(path_.parent_path());
+  ::unlink(path_.c_str());
 }
 
 std::shared_ptr<const FolderLock> lock_folder(const std::filesystem::path& folder) {
@@ -56,8 +60,9 @@ std::shared_ptr<const FolderLock> lock_folder(const std::filesystem::path& folde
       return std::make_shared<const FolderLock>(path, std::move(file));
     }
     if (::flock(file.number(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return nullptr;
-    if (!has_lost_name(path, file))
-      return std::make_shared<const FolderLock>(path, std::move(file));
+    if (has_lost_name(path, file)) continue;
+    runtime::remove_abandoned_files(folder);
+    return std::make_shared<const FolderLock>(path, std::move(file));
   }
   throw Error(ErrorCode::kUnavailable, "the file that locks it is gone whenever it was made",
               folder.string());

@@ -1,8 +1,8 @@
 // A folder of checkpoints, while one run writes into it or one command removes from it: two would
 // take each other's away.
 //
-// It is a lock of the system on the file .kerf-lock in it, which ends with the process however that
-// ends; the file goes with the lock, and one that a killed process left is no hindrance. Where the
+// It is a lock of the system on .kerf-lock in it and ends with the process however that ends; that
+// file and temporaries, as killed processes leave them, are no hindrance and go with it. Where the
 // file system has no locks or no room for the file, nobody is kept out. Immutable, thread-safe.
 #pragma once
 

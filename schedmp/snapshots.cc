@@ -8,6 +8,7 @@
 
 #include "runtime/error.h"
 #include "runtime/file.h"
+#include "schedmp/checkpoint_owner.h"
 #include "schedmp/snapshot_part.h"
 
 namespace kerf::schedmp {
@@ -21,6 +22,23 @@ constexpr const char* kOlderManifest = "snapshot.json";
 
 double seconds_since(runtime::Clock::time_point then) {
   return std::chrono::duration<double>(runtime::Clock::now() - then).count();
+}
+
+// What killed runs had begun, of which no byte is gone on from: a disk that it fills would have no
+// room for the next. No folder: none.
+void remove_unfinished(const fs::path& folder) {
+  for (const auto& [number, path] : checkpoints_in(folder))
+    if (!has_manifest(path)) remove_checkpoint(path);
+}
+
+// Takes away what a run left in the place of this one; why it cannot be written there, or nothing.
+std::string clear_place(const fs::path& path) {
+  if (owner_of(path) == CheckpointOwner::kOthers)
+    return kerf::format("{}: what is there is not of Kerf, and it has to be moved away",
+                        path.string());
+  remove_checkpoint(path);
+  if (!has_manifest(path)) return {};
+  return kerf::format("{}: the one that is there cannot be removed", path.string());
 }
 
 // What the system said, without the file that it said it of: "No space left on device".
@@ -197,7 +215,7 @@ Checkpoint Snapshots::manifest_of(int64_t next_round) const {
 }
 
 std::string Snapshots::write(const fs::path& path, Checkpoint manifest) {
-  remove_checkpoint(path);  // of a run that this one took the place of
+  if (std::string why = clear_place(path); !why.empty()) return why;
   std::error_code failed;
   // A folder in memory that somebody removed has no warden: it is not made anew.
   if (runtime::lies_in_memory_folder(path))
@@ -305,7 +323,10 @@ void Snapshots::expect_this_run(const Checkpoint& manifest, const std::string& w
 }
 
 int64_t Snapshots::resume() {
-  if (options_.resume.empty()) return 0;
+  if (options_.resume.empty()) {
+    remove_unfinished(options_.folder);
+    return 0;
+  }
   const fs::path path = newest_whole(fs::absolute(options_.resume));
   crew_.allow(path, runtime::StoreAccess::kRead);
   const Checkpoint manifest = read_manifest(path);
@@ -313,6 +334,7 @@ int64_t Snapshots::resume() {
   runtime::LocalStore own_files;
   restore_from(own_files, {{scheduler_file(path).string(), manifest.scheduler}}, program_);
   go_on_from(path, manifest);
+  remove_unfinished(options_.folder);  // of which newest_whole() told
   const bool in_memory = runtime::lies_in_memory_folder(path);
   if (options_.left)
     tell(kerf::format("goes on from {}, {} {}", in_memory ? "memory" : "the disk",

@@ -3,8 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
-#include <fstream>
+#include <chrono>
 #include <functional>
 
 #include "runtime/crc32c.h"
@@ -180,6 +181,82 @@ TEST_F(CheckpointFolderTest, WhatIsNotOfKerfStays) {
   std::vector<std::string> after = before;
   after.insert(after.end(), {"checkpoint-3", "checkpoint-3/notes.txt"});
   EXPECT_THAT(names(), testing::UnorderedElementsAreArray(after));
+}
+
+// With a manifest, or with names that a run gives beside others.
+TEST_F(CheckpointFolderTest, WhatOthersNameSoIsNotCountedEither) {
+  const fs::path told = folder_ / "checkpoint-500";
+  const fs::path alike = folder_ / "checkpoint-501";
+  const fs::path elsewhere = folder_ / "elsewhere";
+  for (const fs::path& each : {told, alike, elsewhere}) fs::create_directories(each);
+  runtime::write_file_atomic(told / "manifest.json", R"({"format": "of another trainer"})");
+  for (const char* name : {"manifest.json", "scheduler", "worker-0", "model.bin"})
+    runtime::write_file_atomic(alike / name, "others'");
+  fs::rename(write(502), elsewhere / "checkpoint-502");
+  fs::create_directory_symlink(elsewhere / "checkpoint-502", folder_ / "checkpoint-502");
+  runtime::write_file_atomic(folder_ / "checkpoint-503", "a file");
+  const std::vector<std::string> before = names();
+
+  EXPECT_FALSE(has_checkpoints(folder_.path()));
+  EXPECT_THAT(checkpoints_in(folder_.path()), testing::IsEmpty());
+  for (const int64_t number : {3, 4}) write(number);
+  prune(folder_.path(), 1);
+  ASSERT_EQ(checkpoints_in(folder_.path()).size(), 1u);
+  EXPECT_EQ(checkpoints_in(folder_.path())[0].number, 4) << "others take nobody's place";
+  prune(folder_.path(), 0);
+  EXPECT_EQ(names(), before);
+}
+
+// Others' manifests alone say nothing of a damaged one.
+TEST_F(CheckpointFolderTest, OneThatIsDamagedIsStillOneAndGoes) {
+  for (const char* manifest : {"", "\xff", "{\"kerf_checkpoin", "{\n  \"kerf_checkpoint\": 7"}) {
+    SCOPED_TRACE(manifest);
+    const fs::path path = write(8);
+    runtime::write_file_atomic(path / "manifest.json", manifest);
+    EXPECT_TRUE(has_checkpoints(folder_.path()));
+    EXPECT_THAT(faults_of(path), ElementsAre(HasSubstr("manifest.json")));
+    prune(folder_.path(), 0);
+    EXPECT_THAT(names(), ElementsAre());
+  }
+}
+
+TEST_F(CheckpointFolderTest, WhatCannotBeLookedAtIsOneAndStays) {
+  if (::geteuid() == 0) GTEST_SKIP() << "the system lets its root look at everything";
+  const fs::path path = write(8);
+  const std::vector<std::string> before = names();
+  fs::permissions(path, fs::perms::owner_write | fs::perms::owner_exec);
+  fs::permissions(path / "manifest.json", fs::perms::none);
+  EXPECT_TRUE(has_checkpoints(folder_.path()));
+  prune(folder_.path(), 0);
+  fs::permissions(path, fs::perms::owner_all);
+  EXPECT_EQ(names(), before);
+}
+
+// What another writes has a lock of its own; in the first seconds its writer may not have it yet.
+TEST_F(CheckpointFolderTest, ALockTakesAwayWhatADeadWriterLeft) {
+  const fs::path dead = folder_ / ".kerf-0000000000000001.tmp";
+  const fs::path young = folder_ / ".kerf-0000000000000002.tmp";
+  runtime::AtomicFile living(folder_ / "memory.json");
+  const auto become_old = [&] {
+    for (const auto& each : fs::directory_iterator(folder_.path()))
+      fs::last_write_time(each, fs::file_time_type::clock::now() - std::chrono::minutes(1));
+  };
+  runtime::write_file_atomic(dead, "half of");
+  become_old();
+  runtime::write_file_atomic(young, "half of");
+  auto lock = lock_folder(folder_.path());
+  ASSERT_TRUE(lock);
+  EXPECT_FALSE(fs::exists(dead));
+  EXPECT_TRUE(fs::exists(young));
+  runtime::write_file_atomic(dead, "half of");
+  become_old();
+  EXPECT_FALSE(lock_folder(folder_.path()));
+  EXPECT_TRUE(fs::exists(dead)) << "who has no lock takes nothing away";
+  lock.reset();
+  EXPECT_FALSE(fs::exists(dead));
+  EXPECT_FALSE(fs::exists(young));
+  living.commit();
+  EXPECT_THAT(names(), ElementsAre("memory.json"));
 }
 
 TEST_F(CheckpointFolderTest, ALockKeepsAllOthersOutAsLongAsItIsHeld) {

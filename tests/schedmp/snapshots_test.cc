@@ -231,6 +231,35 @@ TEST_F(SnapshotsTest, OneThatCannotBeWrittenIsToldAndTheRunGoesOn) {
   }
 }
 
+TEST_F(SnapshotsTest, WhereOthersHaveAFolderOfItsNameNoneIsWritten) {
+  const std::filesystem::path others = folder_ / "kept" / "checkpoint-12";
+  std::filesystem::create_directories(others);
+  for (const char* name : {"manifest.json", "worker-0"})
+    runtime::write_file_atomic(others / name, "of another trainer");
+  std::vector<std::string> notes;
+  SnapshotOptions options = kept();
+  options.tell = [&](const std::string& what) { notes.push_back(what); };
+  Walk walk(2, 2);
+  EXPECT_EQ(run(walk, options).snapshots.failed, 1);
+  EXPECT_THAT(notes, ElementsAre(AllOf(HasSubstr("checkpoint-12: "), HasSubstr("moved away"))));
+  EXPECT_THAT(files(), ElementsAre("checkpoint-12", "checkpoint-28"));
+  for (const char* name : {"manifest.json", "worker-0"})
+    EXPECT_EQ(runtime::read_file(others / name), "of another trainer");
+  EXPECT_FALSE(std::filesystem::exists(others / "worker-1"));
+}
+
+// Before the first is written, for which there may be no room otherwise.
+TEST_F(SnapshotsTest, WhatWasNotFinishedGoesWhenTheNextRunBegins) {
+  const std::filesystem::path begun = folder_ / "kept" / "checkpoint-40";
+  std::filesystem::create_directories(begun);
+  for (const char* name : {"scheduler", "worker-0", ".kerf-0123456789abcdef.tmp"})
+    runtime::write_file_atomic(begun / name, "half of");
+  Walk walk(2, 2);
+  walk.fails_at = 1;
+  EXPECT_THAT(told([&] { run(walk, kept()); }), HasSubstr("the light went out"));
+  EXPECT_THAT(files(), ElementsAre());
+}
+
 TEST_F(SnapshotsTest, BySecondsThereAreSome) {
   Walk walk(2, 2);
   run(walk, {.folder = folder_ / "kept", .every_seconds = 1e-9});
