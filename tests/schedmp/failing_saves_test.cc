@@ -5,18 +5,23 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdarg>
 #include <filesystem>
+#include <regex>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "runtime/error.h"
 #include "schedmp/piece_writer.h"
@@ -196,6 +201,8 @@ struct DividedStairWorker : public StairWorker, private DividedState {
   runtime::Store* store = nullptr;
 };
 
+using Numbers = std::set<int64_t>;  // of snapshots
+
 // Whether the workers' states are divided, and then they are in two pieces.
 class FailingSaves : public testing::TestWithParam<bool> {
  protected:
@@ -220,6 +227,43 @@ class FailingSaves : public testing::TestWithParam<bool> {
   void expect_goes_on(uint64_t end) {
     EXPECT_EQ(run({.resume = kept()}), end);
     EXPECT_FALSE(checkpoints_in(kept()).empty());
+  }
+
+  Numbers whole() const {
+    Numbers found;
+    for (const NumberedFolder& each : checkpoints_in(kept()))
+      if (faults_of(each.path).empty()) found.insert(each.number);
+    return found;
+  }
+  // What lies in the folder, by paths within,
+  std::set<std::string> names() const {
+    std::set<std::string> found;
+    for (const auto& each : fs::recursive_directory_iterator(kept()))
+      found.insert(each.path().lexically_relative(kept()).string());
+    return found;
+  }
+  // and would lie there with nothing but those snapshots in it.
+  std::set<std::string> names_of(const Numbers& numbers) const {
+    std::set<std::string> all;
+    for (const int64_t number : numbers) {
+      const fs::path one = checkpoint_path("", number);
+      all.insert(one.string());
+      for (const char* name : {"manifest.json", "scheduler", "worker-0", "worker-1"})
+        all.insert((one / name).string());
+      if (GetParam())
+        for (const char* name : {"worker-0.1", "worker-1.1"}) all.insert((one / name).string());
+    }
+    return all;
+  }
+  // The lock's file, and of what is not whole no manifest: what a killed run may leave beside.
+  void expect_nothing_but(const Numbers& numbers) const {
+    const std::regex left(
+        R"(\.kerf-lock|checkpoint-(4|8|12)(/(scheduler|worker-[01](\.1)?|\.kerf-[0-9a-f]{16}\.tmp))?)");
+    const std::set<std::string> own = names_of(numbers);
+    const std::set<std::string> found = names();
+    EXPECT_TRUE(std::ranges::includes(found, own));
+    for (const std::string& each : found)
+      EXPECT_TRUE(own.contains(each) || std::regex_match(each, left)) << each;
   }
 
   kerf::tests::TemporaryFolder folder_;
@@ -247,8 +291,10 @@ TEST_P(FailingSaves, LeaveTheOneBeforeOrTheNewOneAndTheRunGoesOn) {
 }
 
 TEST_P(FailingSaves, OfAProcessThatIsKilledToo) {
+  using testing::AnyOf;
   const uint64_t end = run({});
   int killed = 0;
+  int times_of_two = 0;
   for (bool any = true; any; ++killed) {
     SCOPED_TRACE(testing::Message() << "call " << killed);
     fs::remove_all(kept());
@@ -261,12 +307,19 @@ TEST_P(FailingSaves, OfAProcessThatIsKilledToo) {
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);
     any = WIFSIGNALED(status);
+    const Numbers there = whole();
+    EXPECT_THAT(there, AnyOf(Numbers{4}, Numbers{4, 8}, Numbers{8}, Numbers{8, 12}, Numbers{12}));
+    expect_nothing_but(there);
     expect_goes_on(end);
-    // A run that goes on leaves nothing of the one that was killed.
+    // A run that goes on leaves nothing of the one that was killed, but of one that had written its
+    // last: it writes none itself, behind which an older one that is whole would go.
     SnapshotOptions options = every();
     options.resume = kept();
     EXPECT_EQ(run(options), end);
+    EXPECT_EQ(names(), names_of(there.contains(12) ? there : Numbers{12}));
+    times_of_two += there == Numbers{8, 12};
   }
+  EXPECT_GT(times_of_two, 0);
   EXPECT_GT(killed, 40);
 }
 
