@@ -48,23 +48,36 @@ struct CheckpointCommand {
   int run() const;
 
  private:
-  void remove_old(const fs::path& from) const;
+  bool remove_old(const fs::path& from) const;
   std::vector<Listed> list(const fs::path& from) const;
+  std::vector<Listed> expect_some(const fs::path& from) const;
   fs::path export_newest(const std::vector<Listed>& all, const fs::path& from) const;
 };
 
-// Those that are not whole stay beside the `keep` newest that are.
-void CheckpointCommand::remove_old(const fs::path& from) const {
+// Those that are not whole stay beside the `keep` newest that are. What is unfinished nobody else
+// writes, as the folder is locked. Whether there was anything.
+bool CheckpointCommand::remove_old(const fs::path& from) const {
   const auto lock = schedmp::expect_lock(from);
+  const std::vector<schedmp::NumberedFolder> before = schedmp::checkpoints_in(from);
+  std::vector<fs::path> unfinished;
   int64_t whole = 0;
   int64_t all = 0;
-  for (const auto& [number, path] : schedmp::checkpoints_in(from)) {
-    if (whole == keep) break;
-    if (!schedmp::has_manifest(path)) continue;
-    ++all;
-    if (schedmp::faults_of(path).empty()) ++whole;
-  }
+  for (const auto& [number, path] : before)
+    if (!schedmp::has_manifest(path)) {
+      unfinished.push_back(path);
+    } else if (whole < keep) {
+      ++all;
+      if (schedmp::faults_of(path).empty()) ++whole;
+    }
   schedmp::prune(from, all);
+  std::erase_if(unfinished, [](const fs::path& path) {
+    std::error_code unknown;
+    return fs::status(path, unknown).type() != fs::file_type::not_found;
+  });
+  if (!unfinished.empty())
+    tell_notes({format("{} removed from {}",
+                       plural(std::ssize(unfinished), "unfinished checkpoint"), from.string())});
+  return !before.empty();
 }
 
 // Without --verify, manifests alone are read. Runs write and remove meanwhile.
@@ -82,6 +95,11 @@ std::vector<Listed> CheckpointCommand::list(const fs::path& from) const {
     one.finished = finished && schedmp::has_manifest(path);  // before and behind the look
     if (!one.finished) one.faults.clear();
   }
+  return all;
+}
+
+std::vector<Listed> CheckpointCommand::expect_some(const fs::path& from) const {
+  std::vector<Listed> all = list(from);
   if (all.empty()) throw Error(ErrorCode::kUsage, "there is no checkpoint in it", from.string());
   return all;
 }
@@ -145,9 +163,9 @@ int CheckpointCommand::run() const {
   const fs::path from = checkpoints_of(folder);
   const bool none_stays = prune && keep == 0;
   require(!verify || !none_stays, "--verify", "--keep 0 leaves nothing to look at");
-  const fs::path exported = out.empty() ? fs::path() : export_newest(list(from), from);
-  if (prune) remove_old(from);
-  const std::vector<Listed> all = none_stays ? std::vector<Listed>() : list(from);
+  const fs::path exported = out.empty() ? fs::path() : export_newest(expect_some(from), from);
+  const bool was_some = prune && remove_old(from);
+  const std::vector<Listed> all = was_some || none_stays ? list(from) : expect_some(from);
   answer(
       json, [&] { return json_of(all); },
       [&](bool colour) {

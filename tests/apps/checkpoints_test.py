@@ -336,16 +336,20 @@ class R14(CheckpointTest):
         self.assert_nothing_runs_on(self.shared_before)
 
     def test_what_is_left_of_a_killed_run_goes_with_the_next(self):
-        (self.folder / "out").mkdir()
-        dead, alive, young = (self.folder / "out" / f".kerf-000000000000000{i}.tmp" for i in range(3))
-        for file in (dead, alive, young):
-            file.write_bytes(b"half of")
-        for file in (dead, alive):
-            os.utime(file, (1, 1))
-        with open(alive, "rb") as writer:
-            fcntl.flock(writer, fcntl.LOCK_EX)
-            self.train(*self.run_with("--epochs", 1), out="out")
-            self.assertEqual(sorted(self.folder.glob("out/.*")), [alive, young])
+        for within, saves in ((".", ()), ("checkpoints", ("--save-every", 5))):
+            with self.subTest(within=within):
+                folder = self.folder / "out" / within
+                folder.mkdir(parents=True)
+                dead, alive, young = (folder / f".kerf-000000000000000{i}.tmp" for i in range(3))
+                for file in (dead, alive, young):
+                    file.write_bytes(b"half of")
+                for file in (dead, alive):
+                    os.utime(file, (1, 1))
+                os.utime(young, (later := time.time() + 3600, later))
+                with open(alive, "rb") as writer:
+                    fcntl.flock(writer, fcntl.LOCK_EX)
+                    self.train(*self.run_with("--epochs", 1), *saves, out="out")
+                    self.assertEqual(sorted(folder.glob(".*")), [alive, young])
 
 
 class Command(CheckpointTest):
@@ -411,6 +415,41 @@ class Command(CheckpointTest):
         (self.newest / "worker-0").write_bytes(b"")
         self.assertEqual(run("checkpoint", self.folder / "run", "--prune", "--keep", 1).returncode, 0)
         self.assertEqual([each["number"] for each in self.checkpoints("run")], [60, 40])
+
+    def test_pruning_removes_what_is_unfinished_and_says_so(self):
+        """Nobody writes them, as the folder is locked: though nothing is left, that is what was asked for."""
+        folder = self.newest.parent
+        for manifest in folder.glob("*/manifest.json"):
+            manifest.unlink()
+        (self.newest / ".kerf-0123456789abcdef.tmp").write_bytes(b"half of")
+        answer = run("checkpoint", self.folder / "run", "--prune", "--json")
+        self.assertEqual((answer.returncode, json.loads(answer.stdout)), (0, {"checkpoints": []}), answer.stderr)
+        self.assertEqual(answer.stderr, f"kerf: note: 2 unfinished checkpoints removed from {folder}\n")
+        self.assertEqual([*folder.iterdir()], [])
+        self.assert_one_error(run("checkpoint", self.folder / "run", "--prune"), "there is no checkpoint in it")
+
+    def test_what_others_named_so_is_not_counted_and_stays(self):
+        """A folder with a manifest of theirs, one without and with files that are called as a run's, a file, and a link to a checkpoint."""
+        folder, elsewhere = self.newest.parent, self.folder / "elsewhere"
+        told, alike, link, file = (folder / f"checkpoint-{number}" for number in (500, 501, 502, 503))
+        for path in (told, alike):
+            path.mkdir()
+        (told / "manifest.json").write_text('{"format": "of another trainer"}')
+        for name in ("config.json", "scheduler", "worker-0"):
+            (alike / name).write_text("theirs")
+        shutil.copytree(self.newest, elsewhere / "checkpoint-502")
+        link.symlink_to(elsewhere / "checkpoint-502")
+        file.write_text("theirs")
+        before = {path: path.read_bytes() for root in (told, alike, elsewhere) for path in root.rglob("*") if path.is_file()}
+        good = run("checkpoint", self.folder / "run", "--verify", "--json")
+        self.assertEqual((good.returncode, good.stderr), (0, ""))
+        self.assertEqual([each["number"] for each in json.loads(good.stdout)["checkpoints"]], [60, 40])
+        for keep, left in ((1, [60]), (0, [])):
+            answer = run("checkpoint", self.folder / "run", "--prune", "--keep", keep, "--json")
+            self.assertEqual((answer.returncode, answer.stderr), (0, ""))
+            self.assertEqual([each["number"] for each in json.loads(answer.stdout)["checkpoints"]], left)
+        self.assertEqual(sorted(folder.iterdir()), [told, alike, link, file])
+        self.assertEqual({path: path.read_bytes() for path in before}, before)
 
     def test_prunes(self):
         self.assertEqual(run("checkpoint", self.folder / "run", "--prune", "--keep", 1).returncode, 0)
