@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "runtime/error.h"
+#include "runtime/format.h"
 
 namespace kerf::runtime {
 namespace {
@@ -97,9 +98,14 @@ void RoomInMemory::expect(size_t bytes) {
     return;
   }
   unseen_ = kLookEvery;
-  if (host_memory().free < leaves_)
-    throw Error(ErrorCode::kUnavailable,
-                "the memory of the scheduler's host has no room for what its workers keep");
+  const int64_t free = host_memory().free;
+  if (free >= leaves_) return;
+  const auto text = [](int64_t amount) { return human_bytes(static_cast<double>(amount)); };
+  throw Error(ErrorCode::kUnavailable,
+              kerf::format("the memory of the scheduler's host has no room for what its workers "
+                           "keep: {} are free, and {} are left to others, so {} are missing at "
+                           "least; free some, or have checkpoints on disk more often",
+                           text(free), text(leaves_), text(leaves_ - free)));
 }
 
 }  // namespace kerf::runtime

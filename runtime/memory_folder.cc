@@ -191,6 +191,13 @@ bool lies_in_memory_folder(const fs::path& path) {
   return path.native().starts_with(begin);
 }
 
+bool is_memory_without_name(const fs::path& path) {
+  struct stat file {};
+  struct statfs system {};
+  return ::stat(path.c_str(), &file) == 0 && S_ISREG(file.st_mode) && file.st_nlink == 0 &&
+         ::statfs(path.c_str(), &system) == 0 && system.f_type == kTmpfs;
+}
+
 MemoryFolder MemoryFolder::make(std::chrono::seconds outlives) {
   expect_memory();
   remove_abandoned_folders();

@@ -44,5 +44,7 @@ class MemoryFolder {
 
 // Whether a file of that path is in such a folder, by its name alone.
 bool lies_in_memory_folder(const std::filesystem::path& path);
+// Whether the path, /proc/PID/fd/N, leads to a file in memory that has no name (kept_file.h).
+bool is_memory_without_name(const std::filesystem::path& path);
 
 }  // namespace kerf::runtime

@@ -32,11 +32,17 @@ class OwnReadable final : public ReadableFile {
   RegularFile file_;
 };
 
+// Of a file in memory; another needs none there.
+std::optional<RoomInMemory> room_for(const std::filesystem::path& path,
+                                     std::optional<int64_t> leaves) {
+  if (!lies_in_memory_folder(path) && !is_memory_without_name(path)) return {};
+  return RoomInMemory(leaves ? *leaves : memory_to_leave());
+}
+
 class OwnAtomic final : public WritableFile {
  public:
-  OwnAtomic(const std::filesystem::path& path, std::optional<int64_t> leaves) : file_(path) {
-    if (lies_in_memory_folder(path)) room_.emplace(leaves ? *leaves : memory_to_leave());
-  }
+  OwnAtomic(const std::filesystem::path& path, std::optional<int64_t> leaves)
+      : file_(path), room_(room_for(path, leaves)) {}
   void write(std::string_view bytes) override {
     if (room_) room_->expect(bytes.size());
     file_.write(bytes);
@@ -52,9 +58,10 @@ class OwnAtomic final : public WritableFile {
 
 class OwnGrowing final : public WritableFile {
  public:
-  OwnGrowing(const std::filesystem::path& path, uint64_t kept)
+  OwnGrowing(const std::filesystem::path& path, uint64_t kept, std::optional<int64_t> leaves)
       : path_(path.string()),
-        file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666)) {
+        file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666)),
+        room_(room_for(path, leaves)) {
     check(file_.number() >= 0, "opened");
     struct stat facts {};
     check(::fstat(file_.number(), &facts) == 0, "looked at");
@@ -66,6 +73,7 @@ class OwnGrowing final : public WritableFile {
   }
 
   void write(std::string_view bytes) override {
+    if (room_) room_->expect(bytes.size());
     check(write_whole(file_.number(), bytes), "written");
   }
   void flush() override {}
@@ -81,6 +89,7 @@ class OwnGrowing final : public WritableFile {
 
   std::string path_;
   OpenFile file_;
+  std::optional<RoomInMemory> room_;
 };
 
 }  // namespace
@@ -101,7 +110,7 @@ std::unique_ptr<WritableFile> LocalStore::create(const std::filesystem::path& pa
 }
 
 std::unique_ptr<WritableFile> LocalStore::extend(const std::filesystem::path& path, uint64_t kept) {
-  return std::make_unique<OwnGrowing>(path, kept);
+  return std::make_unique<OwnGrowing>(path, kept, leaves_);
 }
 
 }  // namespace kerf::runtime

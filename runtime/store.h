@@ -61,8 +61,9 @@ class Store {
 // Holds no file: any is as good as another.
 class LocalStore final : public Store {
  public:
-  // `leaves`: bytes of the host's memory that files in memory (memory_folder.h) do not take; none:
-  // memory_to_leave().
+  // `leaves`: bytes of the host's memory that files in memory, of a folder there (memory_folder.h)
+  // or without a name (kept_file.h), do not take; none: memory_to_leave(). Without room a write
+  // throws Error{kUnavailable}.
   explicit LocalStore(std::optional<int64_t> leaves = {}) : leaves_(leaves) {}
   std::unique_ptr<ReadableFile> open(const std::filesystem::path& path) override;
   std::unique_ptr<ReadableFile> find(const std::filesystem::path& path) override;

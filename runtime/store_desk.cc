@@ -69,11 +69,9 @@ void StoreDesk::expect_number(const StoreRequest& request) const {
 // One that cannot be opened is closed by the worker as any.
 void StoreDesk::open(const StoreRequest& request, StoreAnswer& answer) {
   const bool writes = request.word != StoreWord::kOpen;
-  const bool in_memory =
-      rules_.check(worker_, request.path, writes ? StoreAccess::kWrite : StoreAccess::kRead);
+  rules_.check(worker_, request.path, writes ? StoreAccess::kWrite : StoreAccess::kRead);
   File& file = files_[request.file];
   file.writes = writes;
-  if (in_memory) file.room.emplace(leaves_);
   try {
     if (request.word == StoreWord::kCreate) {
       file.writable = store_.create(request.path);
@@ -111,10 +109,7 @@ void StoreDesk::read(File& file, const StoreRequest& request, StoreAnswer& answe
 
 void StoreDesk::write(File& file, const StoreRequest& request) {
   if (file.committed) refuse_request("it used a file that it had committed");
-  if (request.word == StoreWord::kWrite) {
-    if (file.room) file.room->expect(request.bytes.size());
-    return file.writable->write(request.bytes);
-  }
+  if (request.word == StoreWord::kWrite) return file.writable->write(request.bytes);
   if (request.word == StoreWord::kSettle) return file.writable->settle();
   if (request.word != StoreWord::kCommit)
     refuse_request(kerf::format("it asked for {} of a file", static_cast<int>(request.word)));

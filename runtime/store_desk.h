@@ -21,7 +21,7 @@ class StoreDesk {
  public:
   // `rules` outlive this. `leaves`: bytes of the host's memory that files kept in it do not take.
   StoreDesk(int worker, const StoreRules& rules, int64_t leaves = memory_to_leave())
-      : worker_(worker), rules_(rules), leaves_(leaves), store_(leaves) {}
+      : worker_(worker), rules_(rules), store_(leaves) {}
 
   // What the system refuses is an answer, and once it refused a file to be written, so is all that
   // follows of that file. Throws Error{kProtocol} for what no worker of ours asks.
@@ -34,7 +34,6 @@ class StoreDesk {
     std::optional<Error> failure = {};  // of opening or writing it
     bool writes = false;
     bool committed = false;
-    std::optional<RoomInMemory> room = {};  // of one that is kept in memory
   };
   void open(const StoreRequest& request, StoreAnswer& answer);
   static void read(File& file, const StoreRequest& request, StoreAnswer& answer);
@@ -44,7 +43,6 @@ class StoreDesk {
 
   const int worker_;
   const StoreRules& rules_;
-  const int64_t leaves_;
   LocalStore store_;
   std::map<int32_t, File> files_;  // by the worker's number
 };

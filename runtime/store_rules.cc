@@ -35,13 +35,13 @@ void StoreRules::keep(int worker, const std::string& path) {
 
 // Links are followed as they are now. Workers can make none, and whoever else may make some in a
 // folder of the run may do there what he likes.
-bool StoreRules::check(int worker, const std::string& path, StoreAccess access) const {
+void StoreRules::check(int worker, const std::string& path, StoreAccess access) const {
   std::vector<Folder> folders;
   {
     const std::lock_guard lock(mutex_);
     if (const auto kept = kept_.find(path); kept != kept_.end()) {
       if (kept->second != worker) refuse_path(path, "which is kept for another worker");
-      return true;
+      return;
     }
     folders = folders_;  // a disk may take long, and whoever allows more is not to wait for it
   }
@@ -64,7 +64,6 @@ bool StoreRules::check(int worker, const std::string& path, StoreAccess access) 
                 "others by SchedulerHalf::folders()");
   if (fs::symlink_status(whole, unknown).type() == fs::file_type::symlink)
     refuse_path(path, "which is a symbolic link");
-  return false;
 }
 
 }  // namespace kerf::runtime

@@ -20,10 +20,9 @@ class StoreRules {
   // A file of this very name, for that worker alone.
   void keep(int worker, const std::string& path);
 
-  // Whether the file is kept in memory. Throws Error{kProtocol} unless that worker may use it so:
-  // what lies outside, also by a symbolic link, or is one, it may not. Whether there is such a file
-  // is not asked.
-  bool check(int worker, const std::string& path, StoreAccess access) const;
+  // Throws Error{kProtocol} unless that worker may use the file so: what lies outside, also by a
+  // symbolic link, or is one, it may not. Whether there is such a file is not asked.
+  void check(int worker, const std::string& path, StoreAccess access) const;
 
  private:
   struct Folder {

@@ -13,6 +13,7 @@
 #include "runtime/kept_file.h"
 #include "tests/runtime/store_wire.h"
 #include "tests/support/errors.h"
+#include "tests/support/temporary_folder.h"
 
 namespace kerf::runtime {
 namespace {
@@ -178,6 +179,27 @@ TEST_P(StoreConformance, AFileInMemoryIsWrittenAgainAndAgain) {
     file->write(bytes);
     file->commit();
     EXPECT_TRUE(whole(*store().open(kept.path())) == bytes);
+  }
+}
+
+// Its bytes would be the memory that the kernel ends somebody for; those of a file on disk are not.
+TEST(LocalStores, KeepNothingInMemoryThatHasNoRoom) {
+  const KeptFile kept("a test");
+  const tests::TemporaryFolder disk;
+  constexpr int64_t kMuch = int64_t{1} << 60;
+  for (const int64_t leaves : {int64_t{0}, kMuch}) {
+    LocalStore local(leaves);
+    const auto refusal = [&](const std::unique_ptr<WritableFile>& file) {
+      const auto error = tests::error_of([&] { file->write("what is held"); });
+      return error ? error->message() : std::string();
+    };
+    testing::Matcher<std::string> expected = testing::IsEmpty();
+    if (leaves > 0)
+      expected = AllOf(HasSubstr("no room for what its workers keep"),
+                       HasSubstr("1 EiB are left to others"), HasSubstr("are missing"));
+    EXPECT_THAT(refusal(local.create(kept.path())), expected);
+    EXPECT_THAT(refusal(local.extend(kept.path(), 0)), expected);
+    EXPECT_THAT(refusal(local.create(disk.path() / "file")), testing::IsEmpty());
   }
 }
 
