@@ -80,7 +80,8 @@ void LiveCrew::begin_epoch() {
   const std::lock_guard lock(mutex_);
   roster_.emplace(options_, *server_, std::move(members), std::exchange(returning_, {}));
   if (!options_.listen.empty()) {
-    store_.emplace(store_rules_, options_.workers, [this] { server_->wake(); });
+    store_.emplace(
+        store_rules_, options_.workers, [this] { server_->wake(); }, options_.tell);
     roster_->use_store(*store_);
   }
   ++epoch_;

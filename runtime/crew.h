@@ -75,6 +75,8 @@ struct CrewOptions {
   // Told of the loss of a worker while the crew is assembled, behind which all begin again, unless
   // it is the third of that worker, or the tenth. Empty: that ends it.
   std::function<void(const Error& loss)> begins_again = {};
+  // Told what the crew waits for that is no worker: a disk that does not answer. May be empty.
+  std::function<void(const std::string&)> tell = {};
   std::chrono::milliseconds silence = kSilence;
   // The caller knows what one task or action may take: max(30 s, 10 times the longest predicted).
   std::chrono::milliseconds no_progress{30'000};

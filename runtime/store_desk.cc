@@ -60,6 +60,12 @@ StoreAnswer StoreDesk::answer(const StoreRequest& request) {
   return answer;
 }
 
+std::string StoreDesk::path_of(const StoreRequest& request) const {
+  if (!request.path.empty()) return request.path;
+  const auto found = files_.find(request.file);
+  return found == files_.end() ? "a file" : found->second.path;
+}
+
 void StoreDesk::expect_number(const StoreRequest& request) const {
   if (request.file < 0 || request.file >= kMostStoreFiles)
     refuse_request(kerf::format("it numbered a file {}, of {}", request.file, kMostStoreFiles));
@@ -71,6 +77,7 @@ void StoreDesk::open(const StoreRequest& request, StoreAnswer& answer) {
   const bool writes = request.word != StoreWord::kOpen;
   rules_.check(worker_, request.path, writes ? StoreAccess::kWrite : StoreAccess::kRead);
   File& file = files_[request.file];
+  file.path = request.path;
   file.writes = writes;
   try {
     if (request.word == StoreWord::kCreate) {

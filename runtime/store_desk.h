@@ -26,9 +26,12 @@ class StoreDesk {
   // What the system refuses is an answer, and once it refused a file to be written, so is all that
   // follows of that file. Throws Error{kProtocol} for what no worker of ours asks.
   StoreAnswer answer(const StoreRequest& request);
+  // Of which file it is; "a file" where that is not open.
+  std::string path_of(const StoreRequest& request) const;
 
  private:
   struct File {
+    std::string path = {};
     std::unique_ptr<ReadableFile> readable = {};
     std::unique_ptr<WritableFile> writable = {};
     std::optional<Error> failure = {};  // of opening or writing it

@@ -1,18 +1,47 @@
 #include "runtime/store_thread.h"
 
+#include <unistd.h>
+
 #include "runtime/wire.h"
 
 namespace kerf::runtime {
 
-StoreThread::StoreThread(const StoreRules& rules, int workers, std::function<void()> answered)
+namespace {
+
+constexpr std::chrono::minutes kTellAgain{1};
+
+}  // namespace
+
+StoreThread::StoreThread(const StoreRules& rules, int workers, std::function<void()> answered,
+                         Tell tell, std::chrono::milliseconds patience)
     : rules_(rules),
       window_(store_window(workers)),
       answered_(std::move(answered)),
+      tell_(std::move(tell)),
+      patience_(patience),
+      since_(Clock::now()),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 StoreThread::~StoreThread() {
   thread_.request_stop();
+  await_end();
   thread_.join();
+}
+
+void StoreThread::await_end() {
+  std::unique_lock lock(mutex_);
+  std::chrono::milliseconds patience = patience_;
+  while (!end_.wait_for(lock, patience, [&] { return ended_; })) {
+    patience = kTellAgain;
+    const std::chrono::duration<double> taken = Clock::now() - since_;
+    const std::string text = kerf::format(
+        "the run waits for {}, for {:.1f} s now: the disk there does not answer; if it never does, "
+        "end this process: kill -9 {}",
+        under_way_, taken.count(), ::getpid());
+    lock.unlock();
+    if (tell_) tell_(text);
+    lock.lock();
+  }
 }
 
 void StoreThread::take(int worker, std::string_view payload) {
@@ -64,16 +93,28 @@ void StoreThread::run(const std::stop_token& stop) {
     }
     serve(std::move(asked));
   }
+  begin("files of workers to close");
   desks_.clear();  // here, where files may take long to close
+  const std::lock_guard lock(mutex_);
+  ended_ = true;
+  end_.notify_one();
+}
+
+void StoreThread::begin(std::string what) {
+  const std::lock_guard lock(mutex_);
+  under_way_ = std::move(what);
+  since_ = Clock::now();
 }
 
 void StoreThread::serve(Asked asked) {
   if (!asked.request) {
+    begin(kerf::format("files of worker {} to close", asked.worker));
     desks_.erase(asked.worker);
     return;
   }
   auto& desk = desks_.try_emplace(asked.worker, std::in_place, asked.worker, rules_).first->second;
   if (!desk) return;
+  begin(kerf::format("{}, which worker {} uses", desk->path_of(*asked.request), asked.worker));
   Said said{.worker = asked.worker, .answer = {}, .cost = asked.cost};
   try {
     said.answer = desk->answer(*asked.request);

@@ -2,12 +2,15 @@
 //
 // A disk may take seconds, in which whoever listens to the workers must answer their reports. So
 // that one hands requests in and takes answers out, and this thread works through them in the order
-// in which they came. What is held is bounded by the windows of the workers.
+// in which they came. What is held is bounded by the windows of the workers. A disk that never
+// answers holds up whoever ends this, who tells so: left behind, the thread would write into files
+// of the next epoch once it wakes.
 //
 // Owned by the crew, one for each epoch. Public functions are for whoever listens, one thread at a
 // time.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -23,14 +26,20 @@
 
 #include "runtime/error.h"
 #include "runtime/store_desk.h"
+#include "runtime/time.h"
 
 namespace kerf::runtime {
 
 class StoreThread {
  public:
+  using Tell = std::function<void(const std::string&)>;
+  static constexpr std::chrono::milliseconds kPatience{3'000};
   // `rules` outlive this; `answered` is called by the thread, when there are answers to take.
-  StoreThread(const StoreRules& rules, int workers, std::function<void()> answered);
-  // What is under way ends; nothing of unfinished files is left.
+  // `tell`: whom the destructor tells, when it has waited for `patience` and then every minute,
+  // which file it waits for; may be empty.
+  StoreThread(const StoreRules& rules, int workers, std::function<void()> answered, Tell tell = {},
+              std::chrono::milliseconds patience = kPatience);
+  // What is under way ends, however long it takes; nothing of unfinished files is left.
   ~StoreThread();
   StoreThread(const StoreThread&) = delete;
   StoreThread& operator=(const StoreThread&) = delete;
@@ -60,10 +69,14 @@ class StoreThread {
   void run(const std::stop_token& stop);
   void serve(Asked asked);
   void say(Said said);
+  void begin(std::string what);
+  void await_end();
 
   const StoreRules& rules_;
   const int64_t window_;
   const std::function<void()> answered_;
+  const Tell tell_;
+  const std::chrono::milliseconds patience_;
   struct Unanswered {
     int64_t cost = 0;
     int64_t requests = 0;
@@ -74,6 +87,10 @@ class StoreThread {
   std::condition_variable_any arrived_;
   std::deque<Asked> asked_;
   std::vector<Said> said_;
+  std::string under_way_ = "what workers ask of files";  // what the thread is at, and
+  Clock::time_point since_;
+  bool ended_ = false;  // the thread has
+  std::condition_variable end_;
 
   std::map<int, std::optional<StoreDesk>> desks_;  // the thread's; empty: it broke the protocol
   std::jthread thread_;

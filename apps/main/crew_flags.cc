@@ -57,7 +57,7 @@ runtime::CrewOptions crew_options(const CrewFlags& flags, const CrewNeeds& needs
   options.returning = flags.returning;
   options.admission.keys = flags.keys;
   options.encrypt_data = flags.encrypt_data;
-  options.admission.notice = [](const std::string& note) { tell_notes({note}); };
+  options.tell = options.admission.notice = [](const std::string& note) { tell_notes({note}); };
   options.worker_command = {runtime::kThisProgram, "worker", runtime::kKeeperFlag,
                             std::to_string(::getpid())};
   options.identity = schedmp::identity();

@@ -3,13 +3,17 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <functional>
 #include <future>
 #include <random>
 #include <thread>
 
+#include "runtime/event_fd.h"
 #include "runtime/kept_file.h"
+#include "runtime/open_file.h"
 #include "runtime/store.h"
 #include "tests/runtime/store_wire.h"
 #include "tests/support/errors.h"
@@ -261,6 +265,36 @@ TEST_F(HostileRequests, AtRandomDoNoHarm) {
   }
   EXPECT_GT(answered, 200);
   EXPECT_FALSE(fs::exists(folder_.path().parent_path() / "a"));
+}
+
+// A pipe that is full holds up whoever writes it, as a disk that does not answer does.
+TEST_F(RemoteStores, WhoEndsThemIsToldOfADiskThatDoesNotAnswer) {
+  const std::string pipe = (folder_ / "pipe").string();
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const OpenFile reader(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  const std::string bytes(kStorePiece, 'x');
+  std::vector<std::string> told;
+  const auto let_go = [&](const std::string& text) {
+    told.push_back(text);
+    std::string read(bytes.size(), 0);
+    for (size_t left = bytes.size(); left > 0;)
+      left -= static_cast<size_t>(std::max<ssize_t>(::read(reader.number(), read.data(), left), 0));
+  };
+  {
+    StoreThread thread(
+        rules_, kWorkers, [] {}, let_go, 100ms);
+    thread.take(3, encode(StoreRequest{.word = StoreWord::kCreate, .path = pipe}));
+    thread.take(3, encode(StoreRequest{.word = StoreWord::kWrite, .bytes = bytes}));
+    poll_readable({reader.number()}, after(10s));
+  }
+  EXPECT_THAT(told, testing::ElementsAre(
+                        AllOf(HasSubstr("waits for " + pipe + ", which worker 3 uses, for 0."),
+                              HasSubstr("the disk there does not answer"), HasSubstr("kill -9"))));
+  {
+    const StoreThread idle(
+        rules_, kWorkers, [] {}, let_go, 10s);
+  }
+  EXPECT_EQ(told.size(), 1u);
 }
 
 TEST_F(HostileRequests, BeyondTheWindowAreRefusedBeforeAnythingIsKept) {
