@@ -105,6 +105,11 @@ void ControlThread::add_result(std::string result) {
   if (wake) control_.wake();
 }
 
+void ControlThread::report(const Mended& mended) {
+  const std::lock_guard lock(mutex_);
+  mended_ = mended;
+}
+
 void ControlThread::guard(std::vector<Endpoint*> endpoints, RemoteStore* store) {
   const std::lock_guard lock(mutex_);
   guarded_ = std::move(endpoints);
@@ -279,6 +284,10 @@ void ControlThread::report_if_due(Clock::time_point now) {
   Report report = best_;
   report.sent_ns = now_ns();
   report.activity = activity_.report();
+  {
+    const std::lock_guard lock(mutex_);
+    report.mended = mended_;
+  }
   control_.send({ControlType::kReport, encode(report)});
 }
 

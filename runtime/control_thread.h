@@ -43,6 +43,8 @@ class ControlThread {
   bool idle();
   void send(ControlMessage message);
   void add_result(std::string result);
+  // What reports tell of it from now on.
+  void report(const Mended& mended);
   // The endpoints to interrupt when the run ends while the compute thread is busy, and the store,
   // where there is one, which is told the scheduler's answers until then.
   void guard(std::vector<Endpoint*> endpoints, RemoteStore* store);
@@ -78,6 +80,7 @@ class ControlThread {
   std::deque<ControlMessage> orders_;
   std::vector<ControlMessage> outgoing_;
   std::vector<std::string> results_;
+  Mended mended_;
   std::optional<Error> ended_;
   std::vector<Endpoint*> guarded_;
   RemoteStore* store_ = nullptr;

@@ -62,6 +62,7 @@ LiveCrew::LiveCrew(const CrewOptions& options)
     throw Error(ErrorCode::kUsage,
                 "workers over inproc are threads and cannot connect: leave out --listen, or use "
                 "--transport shm, ipc or tcp");
+  mended_before_.resize(static_cast<size_t>(options.workers));
   begin_epoch();
   listener_ = std::jthread([this](const std::stop_token& stop) { listen(stop); });
 }
@@ -245,6 +246,8 @@ void LiveCrew::end_epoch() {
     if (member.process) server_->fence(member.peer);
   {
     const std::lock_guard lock(mutex_);
+    for (const Member& member : roster_->members())
+      mended_before_[static_cast<size_t>(member.info.worker)] += member.mended;
     roster_.reset();  // kills and reaps
   }
   store_.reset();

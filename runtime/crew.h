@@ -95,8 +95,8 @@ struct WorkerInfo {
   int64_t round_trip_ns = 0;
   ActivityReport activity;
   int64_t outstanding = 0;  // tasks whose results it owes
-  // Known once it left in order: what its channels sent again and dropped, and the spans that its
-  // trace had no room for.
+  // What its channels sent again and dropped, and the spans that its trace had no room for, as it
+  // told last; with what those before it in its place had told when they were lost.
   int64_t resent = 0;
   int64_t dropped = 0;
   int64_t spans_lost = 0;

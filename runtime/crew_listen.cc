@@ -50,11 +50,17 @@ std::optional<CrewResults> LiveCrew::next(Deadline deadline) {
 std::vector<WorkerInfo> LiveCrew::workers() const {
   const std::lock_guard lock(mutex_);
   std::vector<WorkerInfo> infos(static_cast<size_t>(options_.workers));
-  for (size_t i = 0; i < infos.size(); ++i)
-    if (roster_)
+  for (size_t i = 0; i < infos.size(); ++i) {
+    Mended mended = mended_before_[i];
+    if (roster_) {
       infos[i] = roster_->members()[i].info;
-    else
-      infos[i].worker = static_cast<int>(i);  // between two epochs
+      mended += roster_->members()[i].mended;
+    }
+    infos[i].worker = static_cast<int>(i);  // between two epochs nothing else is known
+    infos[i].resent = mended.resent;
+    infos[i].dropped = mended.dropped;
+    infos[i].spans_lost = mended.spans_lost;
+  }
   return infos;
 }
 

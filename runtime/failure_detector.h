@@ -18,6 +18,7 @@ struct Member {
 
   State state = State::kAbsent;
   WorkerInfo info;
+  Mended mended;  // by this very worker, as it told last, which info does not have
   int peer = -1;  // at the control server
   Reach reach;
   std::vector<TransportKind> transports;  // of its endpoint

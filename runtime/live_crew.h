@@ -118,9 +118,10 @@ class LiveCrew final : public Crew {
   bool stopping_ = false;
   bool handed_over_ = false;  // and so there is nobody to wait for
   uint32_t epoch_ = 0;
-  uint64_t token_ = 0;      // of the epoch
-  std::string secret_;      // likewise: what secrets of pairs are derived from
-  ControlCounters before_;  // of the epochs before
+  uint64_t token_ = 0;                 // of the epoch
+  std::string secret_;                 // likewise: what secrets of pairs are derived from
+  ControlCounters before_;             // of the epochs before
+  std::vector<Mended> mended_before_;  // likewise, by worker
   std::map<std::pair<int, int>, KeptFile> kept_;
   std::vector<Returning> returning_;  // to the next epoch
   std::jthread listener_;

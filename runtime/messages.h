@@ -68,16 +68,36 @@ struct Start {
   }
 };
 
+// What a worker's data plane mended or refused, and what its trace had no room for, since it began.
+struct Mended {
+  int64_t resent = 0;
+  int64_t dropped = 0;
+  int64_t spans_lost = 0;
+
+  Mended& operator+=(const Mended& more) {
+    resent += more.resent;
+    dropped += more.dropped;
+    spans_lost += more.spans_lost;
+    return *this;
+  }
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(resent, dropped, spans_lost);
+  }
+};
+
 // kReport. The clock offset is the best estimate so far: add it to the worker's clock.
 struct Report {
   int64_t sent_ns = 0;  // the worker's clock
   int64_t clock_offset_ns = 0;
   int64_t round_trip_ns = 0;  // of the best estimate; 0: none yet
   ActivityReport activity;
+  Mended mended = {};  // when it last looked, between tasks
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(sent_ns, clock_offset_ns, round_trip_ns, activity);
+    archive(sent_ns, clock_offset_ns, round_trip_ns, activity, mended);
   }
 };
 
@@ -106,19 +126,7 @@ struct Failure {
   }
 };
 
-// kBye. What the data plane mended or refused, and what the trace had no room for.
-struct Farewell {
-  int64_t resent = 0;
-  int64_t dropped = 0;
-  int64_t spans_lost = 0;
-
-  template <class Archive>
-  void serialize(Archive& archive) {
-    archive(resent, dropped, spans_lost);
-  }
-};
-
-// kWork and kResults are std::vector<std::string>; kRefuse is plain text.
+// kBye is Mended. kWork and kResults are std::vector<std::string>; kRefuse is plain text.
 
 // Payloads of kWork or kResults that carry `items` in order: 256 KiB each, or a single larger item.
 std::vector<std::string> encode_batches(std::vector<std::string> items);

@@ -17,6 +17,15 @@ Origin origin_of(const Registration& registration) {
           registration.keeper != 0 ? registration.keeper : registration.pid};
 }
 
+// They are summed over workers and epochs.
+const Mended& counted(const Mended& mended) {
+  constexpr int64_t kMost = int64_t{1} << 48;
+  for (const int64_t number : {mended.resent, mended.dropped, mended.spans_lost})
+    if (number < 0 || number > kMost)
+      throw Error(ErrorCode::kProtocol, kerf::format("it counted {} messages or spans", number));
+  return mended;
+}
+
 }  // namespace
 
 Roster::Roster(const CrewOptions& options, ControlServer& server, std::vector<Member> members,
@@ -128,10 +137,7 @@ void Roster::take_results(Member& member, const std::string& payload) {
 
 void Roster::take_farewell(Member& member, const std::string& payload) {
   if (!closed_) throw Error(ErrorCode::kProtocol, "it left before it was told to stop");
-  const auto farewell = decode<Farewell>(payload);
-  member.info.resent = farewell.resent;
-  member.info.dropped = farewell.dropped;
-  member.info.spans_lost = farewell.spans_lost;
+  member.mended = counted(decode<Mended>(payload));
   if (store_ != nullptr) store_->forget(member.info.worker);
   member.state = State::kLeft;
 }
@@ -145,6 +151,7 @@ void Roster::take_report(Member& member, const std::string& payload) {
   info.clock_offset_ns = report.clock_offset_ns;
   info.round_trip_ns = report.round_trip_ns;
   info.activity = std::move(report.activity);
+  member.mended = counted(report.mended);
   member.reported = Clock::now();
   if (moved) member.progressed = member.reported;
 }

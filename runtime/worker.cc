@@ -16,7 +16,8 @@ using namespace std::chrono_literals;
 
 constexpr auto kOpen = 20s;     // for all channels
 constexpr auto kDrain = 500ms;  // for messages that nobody took yet when the run ends
-constexpr auto kLook = 1s;      // while there is no task, at threads of the handler
+constexpr auto kCountEvery = 200ms;
+constexpr auto kLook = 1s;  // while there is no task, at threads of the handler
 
 // While this exists, the end of the run interrupts the endpoints and the store, which gets answers.
 class Guard {
@@ -33,24 +34,40 @@ class Guard {
   ControlThread& thread_;
 };
 
-// Notes what a run has to tell at its end, however it ends.
-class Parting {
+// Counts what was mended: now and then for the reports, and at the end of a run, however it ends.
+class Count {
  public:
-  Parting(Farewell& farewell, const Endpoint& endpoint, const Endpoint& service, const Trace& trace)
-      : farewell_(farewell), endpoint_(endpoint), service_(service), trace_(trace) {}
-  ~Parting() {
-    ChannelCounters counters = endpoint_.counters();
-    counters += service_.counters();
-    farewell_ = {counters.resent, counters.dropped, trace_.lost()};
+  Count(Mended& at_end, ControlThread& reports, const Endpoint& endpoint, const Endpoint& service,
+        const Trace& trace)
+      : at_end_(at_end),
+        reports_(reports),
+        endpoint_(endpoint),
+        service_(service),
+        trace_(trace),
+        next_(after(kCountEvery)) {}
+  ~Count() { at_end_ = counted(); }
+  Count(const Count&) = delete;
+  Count& operator=(const Count&) = delete;
+
+  void look() {
+    if (Clock::now() < next_) return;
+    reports_.report(counted());
+    next_ = after(kCountEvery);
   }
-  Parting(const Parting&) = delete;
-  Parting& operator=(const Parting&) = delete;
 
  private:
-  Farewell& farewell_;
+  Mended counted() const {
+    ChannelCounters counters = endpoint_.counters();
+    counters += service_.counters();
+    return {counters.resent, counters.dropped, trace_.lost()};
+  }
+
+  Mended& at_end_;
+  ControlThread& reports_;
   const Endpoint& endpoint_;
   const Endpoint& service_;
   const Trace& trace_;
+  Clock::time_point next_;
 };
 
 // The run was stopped before its work began.
@@ -86,7 +103,7 @@ class Server {
     activity_.progress();
 
     Trace trace;
-    const Parting parting(farewell_, *endpoint, *service, trace);
+    Count count(mended_, control_, *endpoint, *service, trace);
     const auto stream = device->make_stream();
     Workplace workplace{.worker = welcome.worker,
                         .workers = welcome.workers,
@@ -104,15 +121,14 @@ class Server {
     activity_.progress();
     activity_.doing("");
     control_.send({ControlType::kReady, {}});
-    while (work(*handler)) {
-    }
+    while (work(*handler)) count.look();
     activity_.doing("leaving");
     // What was not taken by now is not wanted: every result has arrived.
     if (!endpoint->drain(after(kDrain))) activity_.doing("leaving with messages untaken");
   }
   // Whether the scheduler said that it started this worker.
   bool local() const { return local_; }
-  const Farewell& farewell() const { return farewell_; }
+  const Mended& mended() const { return mended_; }
 
  private:
   Welcome join() {
@@ -176,7 +192,7 @@ class Server {
   Activity& activity_;
   ControlThread& control_;
   bool local_ = false;
-  Farewell farewell_;
+  Mended mended_;
   bool named_ = false;  // what we are doing has a name; the handler may give a better one
 };
 
@@ -208,7 +224,7 @@ std::optional<Error> run_worker(const WorkerOptions& options, ControlClient& con
   } catch (const std::exception& error) {
     return tell(Error(ErrorCode::kInternal, error.what()));
   }
-  thread.finish({ControlType::kBye, encode(server.farewell())});
+  thread.finish({ControlType::kBye, encode(server.mended())});
   return {};
 }
 

@@ -195,6 +195,30 @@ TEST(CrewDeath, WhatAWorkerLeavesInAKeptFileOutlivesIt) {
   crew->stop();
 }
 
+// What workers that are gone had told of what they mended and lost counts with those behind them.
+TEST(CrewDeath, WhatWorkersCountedBeforeALossIsKept) {
+  const auto crew = start_crew(options_for(TransportKind::kIpc, 2));
+  const auto lost = [&] { return crew->workers().at(0).spans_lost; };
+  const auto lose_spans = [&] {
+    crew->send(0, {"trace 50000", "sleep 300"});  // so long that it looks behind them
+    ASSERT_EQ(take(*crew, 2).size(), 2u);
+  };
+  lose_spans();
+  for (const auto until = after(10s); lost() == 0 && Clock::now() < until;)
+    ASSERT_FALSE(crew->next(after(20ms)));
+  const int64_t first = lost();
+  ASSERT_GT(first, 1'000);
+  crew->send(1, {"die"});
+  EXPECT_EQ(end_of(*crew).code(), ErrorCode::kLost);
+  EXPECT_EQ(lost(), first);
+  crew->restart();
+  EXPECT_EQ(lost(), first);
+  lose_spans();
+  crew->stop();
+  EXPECT_EQ(lost(), 2 * first);
+  EXPECT_EQ(crew->workers().at(1).spans_lost, 0);
+}
+
 TEST(CrewDeath, AWorkerThatCannotStartIsAnError) {
   auto options = options_for(TransportKind::kIpc, 2);
   options.worker_command = {"/nonexistent/kerf"};

@@ -55,7 +55,7 @@ class LyingWorker : public testing::Test {
       if (const auto message = client->receive(after(100ms)))
         if (message->type == ControlType::kStop) break;
     }
-    client->send({ControlType::kBye, encode(Farewell{})});
+    client->send({ControlType::kBye, encode(Mended{})});
     static_cast<void>(client->flush(after(1s)));
   }
 
@@ -116,7 +116,7 @@ TEST_F(LyingWorker, ThatSaysGoodbyeBeforeItMayIsNamed) {
   const Error error = end_of_run_with([](ControlClient& client) {
     get_ready(client);
     expect(client, ControlType::kWork);
-    client.send({ControlType::kBye, encode(Farewell{})});
+    client.send({ControlType::kBye, encode(Mended{})});
   });
   EXPECT_EQ(error.code(), ErrorCode::kProtocol);
   EXPECT_THAT(error.message(),

@@ -224,7 +224,7 @@ class LyingStoreWorker : public testing::Test {
       if (message->type == ControlType::kWork && ready) say(*client);
       if (message->type == ControlType::kStop) break;
     }
-    client->send({ControlType::kBye, encode(Farewell{})});
+    client->send({ControlType::kBye, encode(Mended{})});
     static_cast<void>(client->flush(after(1s)));
   }
 
