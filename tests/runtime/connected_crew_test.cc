@@ -28,11 +28,9 @@ namespace {
 using namespace std::chrono_literals;
 using testing::AllOf;
 using testing::HasSubstr;
+using tests::assemble_anywhere;
 using tests::end_of;
 using tests::wait_for_report;
-
-// A free port, most probably still free when it is bound a moment later.
-std::string free_address() { return make_control_server("tcp://127.0.0.1:*")->address(); }
 
 Process start_worker(const std::string& address, std::vector<std::string> more = {}) {
   std::vector<std::string> command{KERF_TEST_WORKER, "--connect", address};
@@ -40,11 +38,12 @@ Process start_worker(const std::string& address, std::vector<std::string> more =
   return Process::spawn(command);
 }
 
-CrewOptions options_for(const std::string& address, int workers) {
+// It listens where the system has a port free.
+CrewOptions options_for(int workers) {
   CrewOptions options;
   options.workers = workers;
   options.transport = TransportKind::kTcp;
-  options.listen = address;
+  options.listen = "tcp://127.0.0.1:*";
   options.identity = tests::test_identity();
   options.assemble_timeout = 20s;
   return options;
@@ -66,15 +65,19 @@ ControlMessage answer_to(const std::string& address, const Registration& registr
 }
 
 TEST(ConnectedCrew, WorksAndEndsInOrder) {
-  const auto address = free_address();
   std::vector<Process> workers;
-  for (int i = 0; i < 2; ++i) workers.push_back(start_worker(address));
   std::vector<int> told;
-  const auto crew = Crew::assemble(options_for(address, 2),
-                                   [&](int n, const std::string&) { told.push_back(n); });
+  std::string where;
+  const auto crew = assemble_anywhere(
+      options_for(2),
+      [&](const std::string& address) {
+        where = address;
+        for (int i = 0; i < 2; ++i) workers.push_back(start_worker(address));
+      },
+      [&](int n, const std::string&) { told.push_back(n); });
   EXPECT_EQ(told.front(), 0);
   EXPECT_EQ(told.back(), 2);
-  EXPECT_EQ(crew->address(), address);
+  EXPECT_EQ(crew->address(), where);
   start(*crew, 2);
   crew->send(1, {"sum 1 2"});
   const auto batch = crew->next(after(5s));
@@ -91,21 +94,23 @@ tests::Channels all_to_all(size_t workers) {
 // Four workers, of which one says that it is elsewhere, and the last that it is in a container.
 class ScatteredCrew : public testing::Test {
  protected:
-  ScatteredCrew() {
-    for (const char* index : {"0", "1"})
-      workers_.push_back(start_worker(address_, {"--index", index}));
-    workers_.push_back(start_worker(address_, {"--index", "2", "--host", "elsewhere"}));
-    workers_.push_back(start_worker(address_, {"--index", "3", "--container", "box"}));
-    options_.transport = {};
+  ScatteredCrew() { options_.transport = {}; }
+
+  std::unique_ptr<Crew> assemble() {
+    return assemble_anywhere(options_, [&](const std::string& address) {
+      for (const char* index : {"0", "1"})
+        workers_.push_back(start_worker(address, {"--index", index}));
+      workers_.push_back(start_worker(address, {"--index", "2", "--host", "elsewhere"}));
+      workers_.push_back(start_worker(address, {"--index", "3", "--container", "box"}));
+    });
   }
 
-  const std::string address_ = free_address();
-  CrewOptions options_ = options_for(address_, 4);
+  CrewOptions options_ = options_for(4);
   std::vector<Process> workers_;
 };
 
 TEST_F(ScatteredCrew, GivesEachPairTheTransportThatItCanHave) {
-  const auto crew = Crew::assemble(options_);
+  const auto crew = assemble();
   EXPECT_EQ(crew->transport_between(0, 1), TransportKind::kShm);
   EXPECT_EQ(crew->transport_between(0, 2), TransportKind::kTcp);
   EXPECT_EQ(crew->transport_between(2, 1), TransportKind::kTcp);
@@ -131,7 +136,7 @@ TEST_F(ScatteredCrew, GivesEachPairTheTransportThatItCanHave) {
 
 TEST_F(ScatteredCrew, IsRefusedATransportThatAPairCannotHaveBeforeAnythingStarts) {
   options_.transport = TransportKind::kShm;
-  const auto crew = Crew::assemble(options_);
+  const auto crew = assemble();
   const auto error = tests::error_of([&] {
     crew->start("words", {"", "", "", ""}, all_to_all(4));
   });
@@ -172,13 +177,15 @@ std::optional<Start> start_told_to(const std::string& address, int index, const 
 std::vector<std::optional<Start>> starts_of(const Reach& a, const Reach& b,
                                             std::optional<Error>& ended,
                                             bool encrypt_data = false) {
-  const auto address = free_address();
-  auto first = std::async(std::launch::async, start_told_to, address, 0, a);
-  auto second = std::async(std::launch::async, start_told_to, address, 1, b);
+  std::future<std::optional<Start>> first;
+  std::future<std::optional<Start>> second;
   ended = tests::error_of([&] {
-    CrewOptions options = options_for(address, 2);
+    CrewOptions options = options_for(2);
     options.encrypt_data = encrypt_data;
-    const auto crew = Crew::assemble(options);
+    const auto crew = assemble_anywhere(options, [&](const std::string& address) {
+      first = std::async(std::launch::async, start_told_to, address, 0, a);
+      second = std::async(std::launch::async, start_told_to, address, 1, b);
+    });
     crew->start("words", {"", ""}, all_to_all(2), all_to_all(2));
   });
   std::vector<std::optional<Start>> starts;
@@ -223,7 +230,7 @@ TEST(ConnectedCrew, TellsWorkersByWhatTheyEncrypt) {
 // Where memory is shared nothing is on a wire.
 TEST_F(ScatteredCrew, CarriesMessagesThatAreEncryptedOverTcpAlone) {
   options_.encrypt_data = true;
-  const auto crew = Crew::assemble(options_);
+  const auto crew = assemble();
   crew->start("words", {"", "", "", ""}, all_to_all(4));
   for (const auto& [from, to] : {std::pair(0, 1), {1, 2}, {2, 0}, {2, 3}}) {
     crew->send(to, {kerf::format("receive {}", from)});
@@ -246,25 +253,27 @@ TEST(ConnectedCrew, TellsNobodyOfAWorkerOfAnotherHostOnLoopback) {
 }
 
 TEST(ConnectedCrew, AWishForANumberIsGranted) {
-  const auto address = free_address();
   std::vector<Process> workers;
-  for (const char* index : {"2", "0", "1"})
-    workers.push_back(start_worker(address, {"--index", index}));
-  const auto crew = Crew::assemble(options_for(address, 3));
+  const auto crew = assemble_anywhere(options_for(3), [&](const std::string& address) {
+    for (const char* index : {"2", "0", "1"})
+      workers.push_back(start_worker(address, {"--index", index}));
+  });
   EXPECT_EQ(crew->workers()[2].pid, workers[0].pid());
   EXPECT_EQ(crew->workers()[0].pid, workers[1].pid());
   EXPECT_EQ(crew->workers()[1].pid, workers[2].pid());
 }
 
 TEST(ConnectedCrew, WhoDiffersOrComesTwiceOrTooLateIsToldWhy) {
-  const auto address = free_address();
-  auto options = options_for(address, 2);
+  std::promise<std::string> listens;
   std::promise<void> one_is_here;
   auto assembled = std::async(std::launch::async, [&] {
-    return Crew::assemble(options, [&](int here, const std::string&) {
-      if (here == 1) one_is_here.set_value();
-    });
+    return assemble_anywhere(
+        options_for(2), [&](const std::string& address) { listens.set_value(address); },
+        [&](int here, const std::string&) {
+          if (here == 1) one_is_here.set_value();
+        });
   });
+  const std::string address = listens.get_future().get();
   Registration registration{.identity = tests::test_identity(), .pid = 1, .device = "cpu"};
 
   registration.identity.build = "other";
@@ -293,11 +302,11 @@ TEST(ConnectedCrew, WhoDiffersOrComesTwiceOrTooLateIsToldWhy) {
 }
 
 TEST(ConnectedCrew, BehindALossWhoIsLeftComesAgainAndANewcomerTakesTheOtherPlace) {
-  const auto address = free_address();
   std::vector<Process> workers;
-  for (const char* index : {"0", "1", "2"})
-    workers.push_back(start_worker(address, {"--index", index}));
-  const auto crew = Crew::assemble(options_for(address, 3));
+  const auto crew = assemble_anywhere(options_for(3), [&](const std::string& address) {
+    for (const char* index : {"0", "1", "2"})
+      workers.push_back(start_worker(address, {"--index", index}));
+  });
   crew->start("words", {"", "", ""}, all_to_all(3));
   crew->send(0, {"receive 1"});
   crew->send(2, {"sleep 20000"});  // whatever they are at
@@ -308,9 +317,9 @@ TEST(ConnectedCrew, BehindALossWhoIsLeftComesAgainAndANewcomerTakesTheOtherPlace
   std::optional<Process> newcomer;
   std::vector<int> told;
   crew->restart([&](int here, const std::string& where) {
-    EXPECT_EQ(where, address);
+    EXPECT_EQ(where, crew->address());
     told.push_back(here);
-    if (here == 2) newcomer = start_worker(address);
+    if (here == 2) newcomer = start_worker(where);
   });
   EXPECT_EQ(told, (std::vector<int>{0, 1, 2, 3}));
   EXPECT_EQ(crew->workers()[0].pid, workers[0].pid());
@@ -325,9 +334,8 @@ TEST(ConnectedCrew, BehindALossWhoIsLeftComesAgainAndANewcomerTakesTheOtherPlace
 
 // Taken for dead, it speaks on in the next epoch, in which its place is another's.
 TEST(ConnectedCrew, WhatAWorkerOfAnEpochBeforeSaysIsCountedApart) {
-  const auto address = free_address();
   std::atomic<bool> is_late{false};
-  auto before = std::async(std::launch::async, [&] {
+  const auto speak = [&](const std::string& address) {
     const auto client = make_control_client(address);
     client->send({ControlType::kRegister,
                   encode(Registration{.identity = tests::test_identity(), .device = "cpu"})});
@@ -340,15 +348,18 @@ TEST(ConnectedCrew, WhatAWorkerOfAnEpochBeforeSaysIsCountedApart) {
     }
     client->send({ControlType::kResults, encode(std::vector<std::string>{"3"})});
     static_cast<void>(client->receive(after(1s)));
-  });
-  auto options = options_for(address, 1);
+  };
+  std::future<void> before;
+  auto options = options_for(1);
   options.silence = 1s;
-  const auto crew = Crew::assemble(options);
+  const auto crew = assemble_anywhere(options, [&](const std::string& address) {
+    before = std::async(std::launch::async, speak, address);
+  });
   start(*crew, 1);
   crew->send(0, {"sum 1 2"});
   EXPECT_EQ(end_of(*crew).code(), ErrorCode::kLost);
   std::optional<Process> newcomer;
-  crew->restart([&](int here, const std::string&) {
+  crew->restart([&](int here, const std::string& address) {
     if (here == 0) newcomer = start_worker(address);
   });
   EXPECT_EQ(crew->counters().fenced, 0);
@@ -363,7 +374,7 @@ TEST(ConnectedCrew, WhatAWorkerOfAnEpochBeforeSaysIsCountedApart) {
 }
 
 TEST(ConnectedCrew, WhoWaitsIsToldTheAddressThatWasBound) {
-  auto options = options_for("tcp://127.0.0.1:*", 1);
+  auto options = options_for(1);
   options.assemble_timeout = 1ms;
   std::string told;
   EXPECT_THROW(Crew::assemble(options, [&](int, const std::string& address) { told = address; }),
@@ -375,7 +386,8 @@ TEST(ConnectedCrew, WhoWaitsIsToldTheAddressThatWasBound) {
 TEST(OwnCrew, StrangersGetNoPlaceOfItsProcessesAndDoNotEndIt) {
   const tests::TemporaryFolder folder;
   const std::string gate = (folder.path() / "gate").string();
-  auto options = options_for("", 2);
+  auto options = options_for(2);
+  options.listen.clear();
   options.worker_command = {"/bin/sh", "-c",
                             "until [ -e " + gate + " ]; do sleep 0.01; done; exec \"$0\" \"$@\"",
                             KERF_TEST_WORKER};
@@ -402,21 +414,23 @@ TEST(OwnCrew, StrangersGetNoPlaceOfItsProcessesAndDoNotEndIt) {
 }
 
 TEST(ConnectedCrew, TooFewWorkersAreCountedInTheError) {
-  const auto address = free_address();
-  auto options = options_for(address, 2);
+  auto options = options_for(2);
   options.assemble_timeout = 3s;
-  auto worker = start_worker(address);
-  const auto error = kerf::tests::error_of([&] { Crew::assemble(options); });
+  std::optional<Process> worker;
+  const auto error = kerf::tests::error_of([&] {
+    assemble_anywhere(options, [&](const std::string& address) { worker = start_worker(address); });
+  });
   ASSERT_TRUE(error) << "assembled";
   EXPECT_EQ(error->code(), ErrorCode::kTimeout);
   EXPECT_THAT(error->message(), HasSubstr("1 of 2 workers"));
-  EXPECT_EQ(worker.wait(after(5s)), "exit code 0");
+  EXPECT_EQ(worker->wait(after(5s)), "exit code 0");
 }
 
 TEST(ConnectedCrew, AnAddressInUseIsAnErrorThatSaysSo) {
   const auto first = make_control_server("tcp://127.0.0.1:*");
-  const auto error =
-      kerf::tests::error_of([&] { Crew::assemble(options_for(first->address(), 1)); });
+  auto options = options_for(1);
+  options.listen = first->address();
+  const auto error = kerf::tests::error_of([&] { Crew::assemble(options); });
   ASSERT_TRUE(error) << "assembled";
   EXPECT_EQ(error->code(), ErrorCode::kUnavailable);
   EXPECT_THAT(error->message(), AllOf(HasSubstr(first->address()), HasSubstr("in use")));
@@ -448,25 +462,25 @@ TEST(ConnectedCrew, BeyondThisHostAnAddressNeedsKeys) {
 }
 
 TEST(ConnectedCrew, AKilledWorkerIsNoticedByItsConnection) {
-  const auto address = free_address();
-  auto worker = start_worker(address);
-  const auto crew = Crew::assemble(options_for(address, 1));
+  std::optional<Process> worker;
+  const auto crew = assemble_anywhere(
+      options_for(1), [&](const std::string& address) { worker = start_worker(address); });
   start(*crew, 1);
   crew->send(0, {"sleep 20000"});
   ASSERT_TRUE(wait_for_report(*crew, 0, "'sleep 20000'"));
   const auto begin = Clock::now();
-  worker.kill(SIGKILL);
+  worker->kill(SIGKILL);
   const auto error = end_of(*crew);
   EXPECT_LT(Clock::now() - begin, 2s);
   EXPECT_EQ(error.code(), ErrorCode::kLost);
-  EXPECT_THAT(error.message(), AllOf(HasSubstr(kerf::format("worker 0 (pid {})", worker.pid())),
+  EXPECT_THAT(error.message(), AllOf(HasSubstr(kerf::format("worker 0 (pid {})", worker->pid())),
                                      HasSubstr("connection broke"), HasSubstr("'sleep 20000'")));
 }
 
 TEST(ConnectedCrew, AWorkerThatDiesWhileLeavingIsNoticed) {
-  const auto address = free_address();
-  auto worker = start_worker(address);
-  const auto crew = Crew::assemble(options_for(address, 1));
+  std::optional<Process> worker;
+  const auto crew = assemble_anywhere(
+      options_for(1), [&](const std::string& address) { worker = start_worker(address); });
   start(*crew, 1);
   crew->send(0, {"perish"});
   ASSERT_TRUE(crew->next(after(10s)));
@@ -476,15 +490,15 @@ TEST(ConnectedCrew, AWorkerThatDiesWhileLeavingIsNoticed) {
 }
 
 TEST(ConnectedCrew, AStoppedWorkerIsLostAndEndsWhenItWakesUp) {
-  const auto address = free_address();
-  auto worker = start_worker(address);
-  auto crew = Crew::assemble(options_for(address, 1));
+  std::optional<Process> worker;
+  auto crew = assemble_anywhere(
+      options_for(1), [&](const std::string& address) { worker = start_worker(address); });
   start(*crew, 1);
-  worker.kill(SIGSTOP);
+  worker->kill(SIGSTOP);
   EXPECT_THAT(end_of(*crew).message(), HasSubstr("silent for "));
   crew.reset();
-  worker.kill(SIGCONT);
-  EXPECT_TRUE(worker.wait(after(5s)));
+  worker->kill(SIGCONT);
+  EXPECT_TRUE(worker->wait(after(5s)));
 }
 
 // The scheduler runs in a process of its own, so that it can be killed.
@@ -492,23 +506,23 @@ class KilledScheduler : public testing::TestWithParam<const char*> {};
 
 TEST_P(KilledScheduler, EndsItsWorkersWithinFiveSeconds) {
   const std::string task = GetParam();
-  const auto address = free_address();
   int report[2];
   ASSERT_EQ(::pipe2(report, O_CLOEXEC), 0);
   const pid_t scheduler = ::fork();
   if (scheduler == 0) try {
-      const auto crew = Crew::assemble(options_for(address, 1));
+      const auto crew = assemble_anywhere(options_for(1), [&](const std::string& address) {
+        tests::write_line(report[1], address);
+      });
       start(*crew, 1);
       crew->send(0, {task});
-      if (::write(report[1], "x", 1) != 1) ::_exit(1);
+      tests::write_line(report[1], "has a task");
       while (true) static_cast<void>(crew->next(after(1s)));
     } catch (const std::exception&) {
       ::_exit(1);
     }
   ::close(report[1]);  // so that reading ends if the scheduler does
-  auto worker = start_worker(address);
-  char ready = 0;
-  ASSERT_EQ(::read(report[0], &ready, 1), 1);
+  auto worker = start_worker(tests::read_line(report[0]));
+  ASSERT_EQ(tests::read_line(report[0]), "has a task");
   std::this_thread::sleep_for(300ms);
   ::kill(scheduler, SIGKILL);
   ::waitpid(scheduler, nullptr, 0);

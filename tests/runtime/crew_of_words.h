@@ -2,10 +2,13 @@
 #pragma once
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/crew.h"
@@ -37,6 +40,29 @@ inline std::unique_ptr<runtime::Crew> start_crew(const runtime::CrewOptions& opt
   crew->start("words", std::vector<std::string>(static_cast<size_t>(options.workers), "the job"),
               channels ? all_channels(options.workers) : no_channels(options.workers));
   return crew;
+}
+
+// A crew where the system has a port free: `begin` is told where, once it listens.
+inline std::unique_ptr<runtime::Crew> assemble_anywhere(
+    runtime::CrewOptions options, const std::function<void(const std::string& address)>& begin,
+    const runtime::Crew::Waiting& waiting = {}) {
+  options.listen = "tcp://127.0.0.1:*";
+  bool begun = false;
+  return runtime::Crew::assemble(options, [&](int here, const std::string& address) {
+    if (!std::exchange(begun, true)) begin(address);
+    if (waiting) waiting(here, address);
+  });
+}
+
+// What a process tells another by a pipe; what is read is empty where nobody writes any more.
+inline void write_line(int pipe, const std::string& text) {
+  const std::string line = text + "\n";
+  if (::write(pipe, line.data(), line.size()) != static_cast<ssize_t>(line.size())) ::_exit(1);
+}
+inline std::string read_line(int pipe) {
+  std::string line;
+  for (char next = 0; ::read(pipe, &next, 1) == 1 && next != '\n';) line += next;
+  return line;
 }
 
 // Of at least `count` results, if they come within ten seconds of each other.

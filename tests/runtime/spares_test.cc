@@ -27,7 +27,6 @@ using tests::end_of;
 class Spares : public testing::Test {
  protected:
   Spares() {
-    options_.listen = make_control_server("tcp://127.0.0.1:*")->address();
     options_.workers = 2;
     options_.spares = 1;
     options_.identity = tests::test_identity();
@@ -35,20 +34,32 @@ class Spares : public testing::Test {
   }
 
   Process start_worker(const std::vector<std::string>& more = {}) {
-    std::vector<std::string> command{KERF_TEST_WORKER, "--connect", options_.listen};
+    std::vector<std::string> command{KERF_TEST_WORKER, "--connect", address_};
     command.insert(command.end(), more.begin(), more.end());
     return Process::spawn(command);
   }
 
   Process start_later(const std::string& seconds, const std::string& index) {
     return Process::spawn({"/bin/sh", "-c", "sleep $0; exec \"$@\"", seconds, KERF_TEST_WORKER,
-                           "--connect", options_.listen, "--index", index});
+                           "--connect", address_, "--index", index});
+  }
+
+  // Once it listens, the first workers are started.
+  void assemble(const std::function<void()>& begin, const Crew::Waiting& waiting = {}) {
+    crew_ = tests::assemble_anywhere(
+        options_,
+        [&](const std::string& address) {
+          address_ = address;
+          begin();
+        },
+        waiting);
   }
 
   // With two workers, each of which began with these flags.
   void begin(const std::vector<std::string>& flags = {}) {
-    for (int i = 0; i < 2; ++i) workers_.push_back(start_worker(flags));
-    crew_ = Crew::assemble(options_);
+    assemble([&] {
+      for (int i = 0; i < 2; ++i) workers_.push_back(start_worker(flags));
+    });
     const std::vector<std::vector<Lane>> row(2, {{.slot_bytes = 4096, .slots = 2}});
     crew_->start("words", {"", ""}, {row, row});
   }
@@ -74,6 +85,7 @@ class Spares : public testing::Test {
   }
 
   CrewOptions options_;
+  std::string address_;
   std::vector<Process> workers_;
   std::unique_ptr<Crew> crew_;
 };
@@ -169,8 +181,9 @@ TEST_F(Spares, OfAKeeperComeByThemselvesAndTakeTheSamePlace) {
 TEST_F(Spares, OfAKeeperHaveTheirPlacesBehindALossAmongThoseWhoComeBack) {
   options_.spares = 0;
   options_.workers = 3;
-  for (int i = 0; i < 3; ++i) workers_.push_back(start_worker({"--keep"}));
-  crew_ = Crew::assemble(options_);
+  assemble([&] {
+    for (int i = 0; i < 3; ++i) workers_.push_back(start_worker({"--keep"}));
+  });
   crew_->start("words", {"", "", ""}, LaneTable(3, std::vector<std::vector<Lane>>(3)));
   const std::vector<int> before = pids();
   const int keeper = parent_of(before[2]);
@@ -198,8 +211,8 @@ TEST_F(Spares, ThatWishForTheNumberOfOneThatJustDiedHaveIt) {
   std::vector<std::string> told;
   options_.spares = 0;
   options_.begins_again = [&](const Error& loss) { told.push_back(loss.message()); };
-  workers_.push_back(start_worker({"--index", "0"}));
-  crew_ = Crew::assemble(options_, [&](int here, const std::string&) {
+  const auto start_first = [&] { workers_.push_back(start_worker({"--index", "0"})); };
+  assemble(start_first, [&](int here, const std::string&) {
     if (here != 1 || workers_.size() > 1) return;
     workers_[0].kill(SIGKILL);
     workers_.push_back(start_worker({"--index", "0"}));
@@ -210,8 +223,8 @@ TEST_F(Spares, ThatWishForTheNumberOfOneThatJustDiedHaveIt) {
 }
 
 TEST_F(Spares, ThatWishForTheNumberOfOneThatIsThereAreRefused) {
-  workers_.push_back(start_worker({"--index", "0"}));
-  crew_ = Crew::assemble(options_, [&](int here, const std::string&) {
+  const auto start_first = [&] { workers_.push_back(start_worker({"--index", "0"})); };
+  assemble(start_first, [&](int here, const std::string&) {
     if (here != 1 || workers_.size() > 1) return;
     workers_.push_back(start_worker({"--index", "0"}));
     workers_.push_back(start_later("3", "1"));
@@ -252,23 +265,25 @@ TEST_F(Spares, OfAKeeperWaitForTheNextSchedulerBehindOneThatWasKilled) {
   if (scheduler == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     try {
-      const auto crew = Crew::assemble(options_);
+      const auto crew = tests::assemble_anywhere(
+          options_, [&](const std::string& address) { tests::write_line(told[1], address); });
       for (const WorkerInfo& info : crew->workers())
-        if (::write(told[1], &info.pid, sizeof info.pid) != sizeof info.pid) ::_exit(1);
+        tests::write_line(told[1], std::to_string(info.pid));
       while (true) static_cast<void>(crew->next(after(1s)));
     } catch (const std::exception&) {
       ::_exit(1);
     }
   }
   ::close(told[1]);
+  address_ = tests::read_line(told[0]);
   for (int i = 0; i < 2; ++i) workers_.push_back(start_worker({"--keep"}));
   std::vector<int> before(2);
-  for (int& pid : before)
-    ASSERT_EQ(::read(told[0], &pid, sizeof pid), static_cast<ssize_t>(sizeof pid));
+  for (int& pid : before) pid = std::stoi(tests::read_line(told[0]));
   ::close(told[0]);
   std::this_thread::sleep_for(500ms);  // so that they know that they are welcome
   ::kill(scheduler, SIGKILL);
   ::waitpid(scheduler, nullptr, 0);
+  options_.listen = address_;
   crew_ = Crew::assemble(options_);  // once they have given the other up
   crew_->start("words", {"", ""}, {{{}, {}}, {{}, {}}});
   EXPECT_THAT(pids(),
@@ -290,19 +305,21 @@ TEST_F(Spares, OfAKeeperEndItAsTheyEndThemselves) {
 }
 
 TEST_F(Spares, OfAKeeperThatIgnoresItsChildrenAreNotStartedForEver) {
-  Process keeper = Process::spawn({"/bin/sh", "-c", "trap '' CHLD; exec \"$0\" \"$@\"",
-                                   KERF_TEST_WORKER, "--connect", options_.listen, "--keep"});
   options_.workers = 1;
-  crew_ = Crew::assemble(options_);
+  assemble([&] {
+    workers_.push_back(Process::spawn({"/bin/sh", "-c", "trap '' CHLD; exec \"$0\" \"$@\"",
+                                       KERF_TEST_WORKER, "--connect", address_, "--keep"}));
+  });
   crew_->start("words", {""}, {{{}}});
   crew_->stop();
-  EXPECT_EQ(keeper.wait(after(5s)), "exit code 0");
+  EXPECT_EQ(workers_[0].wait(after(5s)), "exit code 0");
 }
 
 TEST_F(Spares, TakeWhatPlaceThereIsWhereWishesDoNotBind) {
   options_.wishes_bind = false;
-  for (const char* index : {"2", "1"}) workers_.push_back(start_worker({"--index", index}));
-  crew_ = Crew::assemble(options_);
+  assemble([&] {
+    for (const char* index : {"2", "1"}) workers_.push_back(start_worker({"--index", index}));
+  });
   EXPECT_EQ(pids(), (std::vector<int>{workers_[0].pid(), workers_[1].pid()}));
 }
 

@@ -5,11 +5,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <functional>
 #include <thread>
 
 #include "runtime/crew.h"
 #include "runtime/process.h"
+#include "tests/runtime/crew_of_words.h"
 #include "tests/support/test_worker.h"
 
 namespace kerf::runtime {
@@ -23,17 +25,19 @@ void start_workers(Crew& crew, size_t workers) {
              {workers, std::vector<std::vector<Lane>>(workers, {{.slot_bytes = 64, .slots = 1}})});
 }
 
+using UnderWay = std::function<void(const std::string& where)>;
+
 // A scheduler in a process group of its own, which its workers belong to.
 class Scheduler {
  public:
   // `serve` runs in it; it ends with code 0 unless that throws, and `under_way` is called by it.
-  explicit Scheduler(const std::function<void(const std::function<void()>& under_way)>& serve) {
+  explicit Scheduler(const std::function<void(const UnderWay&)>& serve) {
     EXPECT_EQ(::pipe(report_), 0);
     pid_ = ::fork();
     if (pid_ == 0) {
       ::setpgid(0, 0);
       try {
-        serve([this] { static_cast<void>(::write(report_[1], "x", 1) == 1); });
+        serve([this](const std::string& where) { tests::write_line(report_[1], "at " + where); });
       } catch (const std::exception& error) {
         std::fprintf(stderr, "scheduler: %s\n", error.what());
         ::_exit(1);
@@ -41,8 +45,9 @@ class Scheduler {
       ::_exit(0);
     }
     ::close(report_[1]);  // so that reading ends if the scheduler does
-    char under_way = 0;
-    EXPECT_EQ(::read(report_[0], &under_way, 1), 1) << "the scheduler did not get so far";
+    const std::string told = tests::read_line(report_[0]);
+    EXPECT_TRUE(told.starts_with("at ")) << "the scheduler did not get so far";
+    address_ = told.substr(std::min<size_t>(told.size(), 3));
   }
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
@@ -53,6 +58,8 @@ class Scheduler {
     ::waitpid(pid_, nullptr, 0);
   }
 
+  // Where it listens, if it said so.
+  const std::string& address() const { return address_; }
   void signal_all(int signal) const { ::kill(-pid_, signal); }
   void signal_it(int signal) const { ::kill(pid_, signal); }
   int exit_code() {
@@ -64,6 +71,7 @@ class Scheduler {
 
  private:
   int report_[2] = {-1, -1};
+  std::string address_;
   pid_t pid_ = -1;
   bool ended_ = false;
 };
@@ -72,12 +80,12 @@ class StoppedRun : public testing::TestWithParam<TransportKind> {};
 
 // Longer than anybody may be silent.
 TEST_P(StoppedRun, GoesOn) {
-  Scheduler scheduler([](const std::function<void()>& under_way) {
+  Scheduler scheduler([](const UnderWay& under_way) {
     const auto crew = Crew::assemble(tests::crew_options(GetParam(), 3, KERF_TEST_WORKER));
     start_workers(*crew, 3);
     crew->send(0, {"receive 1"});
     crew->send(1, {"sleep 500", "send 0 good morning"});
-    under_way();
+    under_way("");
     std::vector<std::string> results;
     while (results.size() < 3)
       if (const auto batch = crew->next(after(1s)))
@@ -95,11 +103,11 @@ TEST_P(StoppedRun, GoesOn) {
 
 // Its thread is not with the crew when it is stopped and when it goes on.
 TEST_P(StoppedRun, GoesOnThoughItsSchedulerWasBusy) {
-  Scheduler scheduler([](const std::function<void()>& under_way) {
+  Scheduler scheduler([](const UnderWay& under_way) {
     const auto crew = Crew::assemble(tests::crew_options(GetParam(), 2, KERF_TEST_WORKER));
     start_workers(*crew, 2);
     crew->send(0, {"sleep 1000"});
-    under_way();
+    under_way("");
     for (int i = 0; i < 10; ++i) std::this_thread::sleep_for(100ms);
     if (!crew->next(after(5s))) ::_exit(2);
     crew->stop();
@@ -120,16 +128,12 @@ INSTANTIATE_TEST_SUITE_P(Over, StoppedRun,
 
 // Who waits for a peer is woken for it; that it was woken is not the cause.
 TEST(LostScheduler, IsWhatItsWorkersTell) {
-  const auto address = make_control_server("tcp://127.0.0.1:*")->address();
   testing::internal::CaptureStderr();
   std::vector<std::string> ends;
   {
-    Scheduler scheduler([&](const std::function<void()>& under_way) {
-      auto options = tests::crew_options(TransportKind::kTcp, 3, KERF_TEST_WORKER);
-      options.listen = address;
-      const auto crew = Crew::assemble(options, [&, told = false](int, const std::string&) mutable {
-        if (!std::exchange(told, true)) under_way();
-      });
+    Scheduler scheduler([&](const UnderWay& under_way) {
+      const auto crew = tests::assemble_anywhere(
+          tests::crew_options(TransportKind::kTcp, 3, KERF_TEST_WORKER), under_way);
       start_workers(*crew, 3);
       crew->send(0, {"receive 1"});
       crew->send(1, {"sleep 60000"});
@@ -137,7 +141,8 @@ TEST(LostScheduler, IsWhatItsWorkersTell) {
     });
     std::vector<Process> workers;
     for (const char* index : {"0", "1", "2"})
-      workers.push_back(Process::spawn({KERF_TEST_WORKER, "--connect", address, "--index", index}));
+      workers.push_back(
+          Process::spawn({KERF_TEST_WORKER, "--connect", scheduler.address(), "--index", index}));
     std::this_thread::sleep_for(1500ms);
     scheduler.signal_it(SIGSTOP);
     for (auto& worker : workers) ends.push_back(worker.wait(after(10s)).value_or("no end"));

@@ -37,18 +37,20 @@ class StoreCrew : public testing::Test {
   StoreCrew() {
     options_.workers = 2;
     options_.transport = TransportKind::kTcp;
-    options_.listen = make_control_server("tcp://127.0.0.1:*")->address();
     options_.identity = tests::test_identity();
     options_.assemble_timeout = 20s;
-    start_worker({"--index", "0"});
-    start_elsewhere();
-    crew_ = Crew::assemble(options_);
+    options_.tell = [this](const std::string& text) { hear_(text); };
+    crew_ = tests::assemble_anywhere(options_, [&](const std::string& address) {
+      address_ = address;
+      start_worker({"--index", "0"});
+      start_elsewhere();
+    });
     crew_->allow(folder_.path(), StoreAccess::kWrite);
     crew_->start("words", {"", ""}, tests::no_channels(2));
   }
 
   void start_worker(const std::vector<std::string>& more) {
-    std::vector<std::string> command{KERF_TEST_WORKER, "--connect", options_.listen};
+    std::vector<std::string> command{KERF_TEST_WORKER, "--connect", address_};
     command.insert(command.end(), more.begin(), more.end());
     workers_.push_back(Process::spawn(command));
   }
@@ -78,6 +80,8 @@ class StoreCrew : public testing::Test {
 
   const tests::TemporaryFolder folder_;
   CrewOptions options_;
+  std::function<void(const std::string&)> hear_ = [](const std::string&) {};
+  std::string address_;
   std::vector<Process> workers_;
   std::unique_ptr<Crew> crew_;
 };
@@ -165,6 +169,25 @@ TEST_F(HeldUpStoreCrew, ADiskThatTakesItsTimeDelaysNobodyElse) {
   EXPECT_EQ(batch->results.at(0), "stored");
   EXPECT_EQ(::read(reader.number(), text.data(), text.size()), 4);
   EXPECT_EQ(text, "text");
+  crew_->stop();
+}
+
+TEST_F(HeldUpStoreCrew, ADiskThatDoesNotAnswerIsNamedByTheRestartThatWaitsForIt) {
+  crew_->send(1, {"store " + pipe_ + " text"});
+  ASSERT_TRUE(wait_for_report(*crew_, 1, "the scheduler to open " + pipe_));
+  workers_.back().kill(SIGKILL);
+  EXPECT_EQ(end_of(*crew_).code(), ErrorCode::kLost);
+  std::vector<std::string> told;
+  std::vector<OpenFile> readers;
+  hear_ = [&](const std::string& text) {
+    told.push_back(text);
+    readers.push_back(read_pipe());
+  };
+  crew_->restart([&](int here, const std::string&) {
+    if (here == 1) start_elsewhere();
+  });
+  EXPECT_THAT(told, testing::ElementsAre(HasSubstr("waits for " + pipe_)));
+  EXPECT_EQ(answer_to(1, "echo here"), "here");
   crew_->stop();
 }
 
