@@ -31,6 +31,9 @@ constexpr double kMostPatience = 24 * 3600.0;  // seconds
 
 runtime::CrewOptions crew_options(const CrewFlags& flags, const CrewNeeds& needs,
                                   const Interrupts& interrupts) {
+  require(flags.hosts.empty() || !flags.device, "--device",
+          "it is of local workers, and with --hosts there are none; give it in the line of each "
+          "host: HOST device=DEVICE");
   require(
       flags.listen.empty() || flags.launched || !flags.device, "--device",
       format("it is of local workers, and with --listen there are none; give it to each that is "

@@ -45,8 +45,16 @@ std::string host_of(const Meeting& meeting) {
   return runtime::host_towards(format("tcp://{}:1", meeting.hosts[1]));
 }
 
+// Whether the system is to choose the port.
+bool leaves_port_to_system(const std::string& listen) {
+  return listen.ends_with(":*") || listen.ends_with(":0");
+}
+
 // As all tasks find it.
 std::string address_of(const Rank& rank, const std::string& listen) {
+  require(!leaves_port_to_system(listen), "--listen",
+          "each task has to know the port beforehand, and nobody tells the others which one the "
+          "system chose for the first; name one: tcp://HOST:5555");
   if (!listen.empty()) return listen;
   const Meeting meeting = find_meeting(variable_of_process, rank);
   return format("tcp://{}:{}", host_of(meeting), meeting.port);
@@ -65,6 +73,19 @@ int spares_of(const CLI::App& command) {
 const CLI::App& innermost(const CLI::App& app) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   return chosen.empty() ? app : innermost(*chosen[0]);
+}
+
+// Beside --listen nobody is asked who is which task, unless --launcher says whom: then each task
+// would be a run of its own, and at a port that nobody knows no worker could come to it.
+void refuse_a_run_of_each(const std::string& launcher, const std::string& listen) {
+  if (!launcher.empty() && launcher != "auto") return;
+  if (!leaves_port_to_system(listen)) return;
+  const auto rank = rank_of_process("auto", false);
+  require(!rank, "--listen",
+          format("{} were started, of which each would be a run of its own at a port that no other "
+                 "knows; leave it out, and they are one run, or name a port (tcp://HOST:5555) and "
+                 "give --launcher env; --launcher none if each is to be a run of its own",
+                 rank ? plural(rank->ranks, "task") : ""));
 }
 
 // What a task's worker is told, whoever keeps it.
@@ -136,8 +157,10 @@ std::optional<int> serve_if_launched(const CLI::App& app) {
   if (command.get_option_no_throw("--launcher") == nullptr) return std::nullopt;
   const std::string launcher = given(command, "--launcher");
   const std::string listen = given(command, "--listen");
-  const auto rank = rank_of_process(launcher.empty() ? "auto" : launcher,
-                                    !listen.empty() || !given(command, "--hosts").empty());
+  const bool starts_by_ssh = !given(command, "--hosts").empty();
+  const auto rank =
+      rank_of_process(launcher.empty() ? "auto" : launcher, !listen.empty() || starts_by_ssh);
+  if (!rank && !starts_by_ssh) refuse_a_run_of_each(launcher, listen);
   if (!rank) return std::nullopt;
   const std::string address = address_of(*rank, listen);  // task 0, too, fails now or never
   if (rank->rank == 0) return std::nullopt;

@@ -515,6 +515,23 @@ class Addresses(KerfTest):
             answer = run("train", "lenet5", "--data", "synthetic:64x784x10", "--workers", 2, "--steps", 2, "--launcher", "torchrun", "--out", self.folder / "out", env={**os.environ, **tasks, **more})
             self.assert_one_error(answer, "MASTER_ADDR: ", "localhost", "127.0.0.1", "--listen tcp://HOST:PORT")
 
+    def test_a_port_that_tasks_of_a_launcher_cannot_know(self):
+        step = {"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "3", "SLURM_STEP_ID": "0", "SLURM_JOB_ID": "7", "SLURM_LOCALID": "1"}
+        train = ("train", "lenet5", "--data", "synthetic:64x784x10", "--workers", 2, "--steps", 2, "--out", self.folder / "out")
+        for address in ("tcp://127.0.0.1:0", "tcp://127.0.0.1:*"):
+            for more, parts in (((), ("--listen: 3 tasks were started", "leave it out", "--launcher env")),
+                                (("--launcher", "slurm"), ("--listen: each task has to know the port", "tcp://HOST:5555"))):
+                with self.subTest(address=address, more=more):
+                    answer = run(*train, "--listen", address, *more, env={**os.environ, **step}, timeout=20)
+                    self.assert_one_error(answer, *parts)
+
+    def test_a_device_where_the_file_of_hosts_has_one_for_each(self):
+        hosts = self.folder / "hosts.txt"
+        hosts.write_text("node0\nnode1\n")
+        answer = run("train", "lenet5", "--data", "synthetic:64x784x10", "--workers", 2, "--steps", 1, "--hosts", hosts, "--listen", "tcp://127.0.0.1:*",
+                     "--device", "cpu", "--out", self.folder / "out", timeout=20)
+        self.assert_one_error(answer, "--device: ", "--hosts", "HOST device=DEVICE")
+
     def test_a_malformed_address(self):
         self.refused("somewhere", "somewhere")
 
