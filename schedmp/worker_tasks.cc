@@ -284,6 +284,7 @@ void WorkerTasks::begin_recovery(const Error& loss, bool first) {
                     .why = loss.message().substr(0, loss.message().find('\n')),
                     .round = stood_.round,
                     .reached = first_missing(),
+                    .step = options_.counts_steps ? std::optional(stood_.steps) : std::nullopt,
                     .begin_ns = runtime::now_ns()};
   for (size_t i = 0; first && i < logs_.size(); ++i) {
     const TaskLog::Sent sent = logs_[i].sent_tasks();
@@ -299,7 +300,9 @@ void WorkerTasks::end_recovery() {
   if (!std::exchange(recovers_, false)) return;
   Recovery& last = recoveries_.back();
   last.end_ns = runtime::now_ns();
-  spans_.add({.name = kerf::format("restart before round {}: {}", last.round, last.why),
+  const RoundAndSteps place{.round = last.round, .steps = last.step.value_or(0)};
+  const std::string where = beginning_at(place, last.step.has_value());
+  spans_.add({.name = kerf::format("restart {}: {}", where, last.why),
               .kind = runtime::Span::Kind::kWait,
               .lane = runtime::TraceRow::kRestarts,
               .begin_ns = last.begin_ns,

@@ -53,10 +53,11 @@ std::string beginning_at(const RoundAndSteps& place, bool counts_steps);
 
 // A loss behind which all workers began again.
 struct Recovery {
-  std::optional<int> worker = {};  // that was lost; empty: not known of one alone
-  std::string why;                 // a line
-  int64_t round = 0;               // all began again before it,
-  int64_t reached = 0;             // and had done all before this one
+  std::optional<int> worker = {};    // that was lost; empty: not known of one alone
+  std::string why;                   // a line
+  int64_t round = 0;                 // all began again before it,
+  int64_t reached = 0;               // and had done all before this one
+  std::optional<int64_t> step = {};  // where a person knows progress() as steps: from which
   // Tasks whose results had come since: done, and to be done again.
   int64_t answered = 0;
   // Others that workers had been sent: begun or not, as only those knew who are gone.

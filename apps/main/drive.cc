@@ -209,6 +209,7 @@ std::vector<RecoveryRecord> recoveries_of(const schedmp::LoopReport& loop) {
                           .why = each.why,
                           .round = each.round,
                           .reached_round = each.reached,
+                          .step = each.step,
                           .discarded_tasks = each.answered,
                           .unanswered_tasks = each.unanswered,
                           .seconds = static_cast<double>(each.end_ns - each.begin_ns) * 1e-9});

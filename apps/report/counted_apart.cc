@@ -12,9 +12,14 @@ namespace {
 
 constexpr size_t kMostTold = 5;  // restarts
 
+// As it was told when it happened. What was done since is in tasks of workers.
 std::string line_of(const RecoveryRecord& recovery) {
-  return in_line(format("restarted before round {}, having done all before {}, in {:.3f} s: {}",
-                        recovery.round, recovery.reached_round, recovery.seconds, recovery.why)) +
+  const std::string where = recovery.step
+                                ? format("from step {}, to do {} again that had been done",
+                                         *recovery.step, plural(recovery.discarded_tasks, "task"))
+                                : format("before round {}, having done all before {}",
+                                         recovery.round, recovery.reached_round);
+  return in_line(format("restarted {}, in {:.3f} s: {}", where, recovery.seconds, recovery.why)) +
          "\n";
 }
 

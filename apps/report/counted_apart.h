@@ -15,8 +15,9 @@ namespace kerf::apps {
 struct RecoveryRecord {
   std::optional<int> worker = std::nullopt;  // that was lost; empty: not known of one alone
   std::string why;
-  int64_t round = 0;          // all began again before it,
-  int64_t reached_round = 0;  // and had done all before this one
+  int64_t round = 0;                           // all began again before it,
+  int64_t reached_round = 0;                   // and had done all before this one
+  std::optional<int64_t> step = std::nullopt;  // of a training: all began again from this step
   // Tasks that were done since, and are done again; and those that had been sent beside them: how
   // far their workers were with them only these knew.
   int64_t discarded_tasks = 0;
@@ -62,6 +63,7 @@ void fields(Fields& f, RecoveryRecord& recovery) {
   f("why", recovery.why);
   f("round", recovery.round);
   f("reached_round", recovery.reached_round);
+  f.newer("step", recovery.step);
   f("discarded_tasks", recovery.discarded_tasks);
   f("unanswered_tasks", recovery.unanswered_tasks);
   f("seconds", recovery.seconds);

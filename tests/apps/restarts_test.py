@@ -425,7 +425,7 @@ class R7(DyingTest):
         recovery, = record["recoveries"]
         self.assertEqual(recovery["worker"], 1)
         self.assertRegex(recovery["why"], r"^worker 1 .* was lost: signal 9")
-        self.assertEqual(recovery["round"], 5)
+        self.assertEqual((recovery["round"], recovery["step"]), (5, 5))
         self.assertGreater(recovery["reached_round"], 5)
         self.assertGreaterEqual(recovery["discarded_tasks"], 3)
         self.assertEqual(recovery["discarded_tasks"], record["repeated_tasks"])
@@ -442,14 +442,14 @@ class R7(DyingTest):
             saved = [each["name"].split(",")[0] for each in self.of_scheduler(name) if each["name"].startswith("checkpoint")]
             self.assertEqual(saved, ["checkpoint 5", "checkpoint 10"])
         restart, = (each for each in self.of_scheduler("killed") if each["name"].startswith("restart"))
-        self.assertEqual(restart["name"], f"restart before round {recovery['round']}: {recovery['why']}")
+        self.assertEqual(restart["name"], f"restart from step {recovery['step']}: {recovery['why']}")
         self.assertAlmostEqual(restart["dur"] * 1e-6, recovery["seconds"], places=6)
         for name, lines in (("whole", 0), ("killed", 1)):
             report = run("report", self.folder / name).stdout
             self.assertRegex(report, r"checkpoints +2 +[\d.]+ KiB +\d\.\d{3}\n")
             self.assertEqual(len(re.findall(r"\nrestarts +1 +- +\d\.\d{3}\n", report)), lines)
             self.assertEqual(len(re.findall(r"\ntasks done again +\d+ +[\d.]+ K?i?B +-\n", report)), lines)
-            self.assertEqual(len(re.findall(r"\nrestarted before round \d+, having done all before \d+, in \d\.\d{3} s: worker 1 .* signal 9", report)), lines)
+            self.assertEqual(len(re.findall(r"\nrestarted from step 5, to do \d+ tasks again that had been done, in \d\.\d{3} s: worker 1 .* signal 9", report)), lines)
 
     def model(self, out):
         return [file.read_bytes() for file in sorted(out.iterdir())] if out.is_dir() else [out.read_bytes()]

@@ -129,6 +129,7 @@ TEST(RunRecord, LacksWhatAnEarlierVersionDidNotKnow) {
               for (const char* key : {"kind", "data", "steps", "equal"}) j.erase(key);
               for (const char* key : {"proved_bytes", "resent", "dropped", "spans_lost"})
                 j["workers"][0].erase(key);
+              j["recoveries"][0].erase("step");
               j["plan"].erase("connectors");
             }),
             "");
@@ -254,7 +255,7 @@ TEST(RunRecord, TellsNoBytesWhereARecordHasNone) {
   EXPECT_THAT(text, HasSubstr("restarts               2       -        -\n"
                               "tasks done again      11       -        -\n"));
   EXPECT_THAT(text, HasSubstr("checkpoints            2       -    0.500\n"));
-  EXPECT_THAT(text, Not(HasSubstr("restarted before")));
+  EXPECT_THAT(text, Not(HasSubstr("restarted ")));
 }
 
 TEST(RunRecord, HasWhatIsCountedApartForPrograms) {
@@ -285,37 +286,38 @@ TEST(RunRecord, TellsOfWhatWasLostOnTheWay) {
   record.control.refused = 4;
   record.control.fenced = 4;
   record.workers.push_back(record.workers[0]);
-  EXPECT_THAT(run_text(record, false),
-              EndsWith("equal\n"
-                       "memory of the scheduler's host for copies that a restart needs, on top "
-                       "of the peaks: two of 4 KiB\n"
-                       "planned anew behind 40 steps: worker 1 took 2.50 times as long as was "
-                       "planned, beside the one of which that was least; a step from 250 ms to "
-                       "125 ms, 4 KiB of weights moved, in 1.5 s\n"
-                       "worker 1 took 1.9 times as long as it did, beside the others, from step 20 "
-                       "to 40\n"
-                       "worker 0 took 3.0 times as long as it did, beside the others, from step 50 "
-                       "on\n"
-                       "the pipeline drained behind every 25 steps\n"
-                       "encrypted  what workers sent each other over tcp\n"
-                       "resent     1 control message that had not arrived in time\n"
-                       "dropped    2 control messages that nobody of this run sent, or twice\n"
-                       "refused    4 connections of strangers, who have no key of this run\n"
-                       "resent     6 messages between workers that had not arrived in time\n"
-                       "dropped    4 messages between workers that nobody of this run sent, or "
-                       "twice\n"
-                       "lost       14 spans of the trace, which had no room for more\n"
-                       "\n"
-                       "counted apart                  number    bytes  seconds\n"
-                       "restarts                            2        -    0.750\n"
-                       "tasks done again                   11  2.5 KiB        -\n"
-                       "tasks under way at a loss           6        -        -\n"
-                       "commits                             3   13 KiB    0.125\n"
-                       "messages of workers of before       4        -        -\n"
-                       "restarted before round 40, having done all before 43, in 0.500 s: worker 1 "
-                       "was lost: signal 9\n"
-                       "restarted before round 40, having done all before 41, in 0.250 s: a worker "
-                       "was lost\n"));
+  EXPECT_THAT(
+      run_text(record, false),
+      EndsWith("equal\n"
+               "memory of the scheduler's host for copies that a restart needs, on top "
+               "of the peaks: two of 4 KiB\n"
+               "planned anew behind 40 steps: worker 1 took 2.50 times as long as was "
+               "planned, beside the one of which that was least; a step from 250 ms to "
+               "125 ms, 4 KiB of weights moved, in 1.5 s\n"
+               "worker 1 took 1.9 times as long as it did, beside the others, from step 20 "
+               "to 40\n"
+               "worker 0 took 3.0 times as long as it did, beside the others, from step 50 "
+               "on\n"
+               "the pipeline drained behind every 25 steps\n"
+               "encrypted  what workers sent each other over tcp\n"
+               "resent     1 control message that had not arrived in time\n"
+               "dropped    2 control messages that nobody of this run sent, or twice\n"
+               "refused    4 connections of strangers, who have no key of this run\n"
+               "resent     6 messages between workers that had not arrived in time\n"
+               "dropped    4 messages between workers that nobody of this run sent, or "
+               "twice\n"
+               "lost       14 spans of the trace, which had no room for more\n"
+               "\n"
+               "counted apart                  number    bytes  seconds\n"
+               "restarts                            2        -    0.750\n"
+               "tasks done again                   11  2.5 KiB        -\n"
+               "tasks under way at a loss           6        -        -\n"
+               "commits                             3   13 KiB    0.125\n"
+               "messages of workers of before       4        -        -\n"
+               "restarted from step 38, to do 8 tasks again that had been done, in 0.500 s: "
+               "worker 1 was lost: signal 9\n"
+               "restarted before round 40, having done all before 41, in 0.250 s: a worker "
+               "was lost\n"));
 }
 
 }  // namespace

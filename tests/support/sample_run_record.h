@@ -46,6 +46,7 @@ inline apps::RunRecord sample_run_record() {
                         .why = "worker 1 was lost: signal 9",
                         .round = 40,
                         .reached_round = 43,
+                        .step = 38,
                         .discarded_tasks = 8,
                         .unanswered_tasks = 4,
                         .seconds = 0.5},
