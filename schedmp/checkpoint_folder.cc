@@ -215,6 +215,11 @@ bool has_checkpoints(const fs::path& folder) {
   return std::ranges::any_of(checkpoints_in(folder), has_manifest, &NumberedFolder::path);
 }
 
+std::string why_none(const fs::path& folder) {
+  return has_manifest(folder) ? "it is a checkpoint itself: name the folder that it lies in"
+                              : "there is no checkpoint in it";
+}
+
 std::vector<std::string> faults_of(const fs::path& checkpoint, const Alive& alive) {
   std::vector<std::string> faults;
   const auto note = [&](const auto& look) {

@@ -66,6 +66,8 @@ struct NumberedFolder {
 std::vector<NumberedFolder> checkpoints_in(const std::filesystem::path& folder);
 
 bool has_checkpoints(const std::filesystem::path& folder);  // with manifests
+// Of a folder without any, for a person.
+std::string why_none(const std::filesystem::path& folder);
 
 // What is wrong with it, a line for each file; nothing: it is what was written, to the byte.
 std::vector<std::string> faults_of(const std::filesystem::path& checkpoint,

@@ -41,6 +41,31 @@ std::string clear_place(const fs::path& path) {
   return kerf::format("{}: the one that is there cannot be removed", path.string());
 }
 
+// Of data without tests a blank is left at the end.
+std::string_view shown(std::string_view value) {
+  return value.substr(0, value.find_last_not_of(' ') + 1);
+}
+
+// How this run is another than that of a checkpoint: all flags, and of the rest, which follows from
+// some flag or other, the first.
+std::vector<std::string> differences_of(const RunTold& before, const RunTold& now) {
+  std::vector<std::string> differences;
+  const auto add = [&](const std::string& name, const std::string& text) {
+    if (name.starts_with("--") || differences.empty()) differences.push_back(text);
+  };
+  for (const auto& [name, value] : before)
+    if (!now.contains(name))
+      add(name, kerf::format("{} {}, and this one has none", name, shown(value)));
+  for (const auto& [name, value] : now)
+    if (!before.contains(name))
+      add(name, kerf::format("no {}, and this one has {}", name, shown(value)));
+  for (const auto& [name, value] : now)
+    if (const auto other = before.find(name); other != before.end() && other->second != value)
+      add(name,
+          kerf::format("{} {}, and this one has {}", name, shown(other->second), shown(value)));
+  return differences;
+}
+
 // What the system said, without the file that it said it of: "No space left on device".
 std::string reason_of(const std::string& failure) {
   const size_t end = failure.rfind(": ");
@@ -288,8 +313,7 @@ fs::path Snapshots::newest_whole(const fs::path& folder) const {
     }
     wrong.insert(wrong.end(), faults.begin(), faults.end());
   }
-  if (wrong.empty())
-    throw Error(ErrorCode::kUsage, "there is no checkpoint in it", folder.string());
+  if (wrong.empty()) throw Error(ErrorCode::kUsage, why_none(folder), folder.string());
   throw Error(ErrorCode::kUsage,
               kerf::format("no checkpoint in it is whole: {}", fmt::join(wrong, "; ")),
               folder.string());
@@ -307,17 +331,8 @@ void Snapshots::expect_this_run(const Checkpoint& manifest, const std::string& w
   refuse_unless(
       program_.goes_on_anywhere() || manifest.workers == static_cast<int64_t>(workers),
       kerf::format("it is of {} workers, and this run has {}", manifest.workers, workers));
-  for (const auto& [name, value] : manifest.run)
-    refuse_unless(options_.run.contains(name),
-                  kerf::format("its run had {} {}, and this one has none", name, value));
-  for (const auto& [name, value] : options_.run)
-    refuse_unless(manifest.run.contains(name),
-                  kerf::format("its run had no {}, and this one has {}", name, value));
-  for (const auto& [name, value] : options_.run) {
-    const std::string& other = manifest.run.at(name);
-    refuse_unless(other == value,
-                  kerf::format("its run had {} {}, and this one has {}", name, other, value));
-  }
+  const auto differences = differences_of(manifest.run, options_.run);
+  refuse_unless(differences.empty(), kerf::format("its run had {}", fmt::join(differences, "; ")));
   refuse_unless(!manifest.job || *manifest.job == job_,
                 "its workers were told something else: other data, or other flags");
 }

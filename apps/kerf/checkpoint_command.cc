@@ -100,7 +100,7 @@ std::vector<Listed> CheckpointCommand::list(const fs::path& from) const {
 
 std::vector<Listed> CheckpointCommand::expect_some(const fs::path& from) const {
   std::vector<Listed> all = list(from);
-  if (all.empty()) throw Error(ErrorCode::kUsage, "there is no checkpoint in it", from.string());
+  if (all.empty()) throw Error(ErrorCode::kUsage, schedmp::why_none(from), from.string());
   return all;
 }
 
@@ -165,7 +165,7 @@ int CheckpointCommand::run() const {
   require(!verify || !none_stays, "--verify", "--keep 0 leaves nothing to look at");
   const fs::path exported = out.empty() ? fs::path() : export_newest(expect_some(from), from);
   const bool was_some = prune && remove_old(from);
-  const std::vector<Listed> all = was_some || none_stays ? list(from) : expect_some(from);
+  const std::vector<Listed> all = was_some || none_stays || verify ? list(from) : expect_some(from);
   answer(
       json, [&] { return json_of(all); },
       [&](bool colour) {
@@ -175,8 +175,9 @@ int CheckpointCommand::run() const {
       });
   if (!verify) return 0;
   if (std::ranges::none_of(all, &Listed::is_whole)) {
-    tell_notes({format("no checkpoint in {} is whole: --resume has nothing to go on from",
-                       from.string())});
+    const std::string why = all.empty() ? format("{}: {}", from.string(), schedmp::why_none(from))
+                                        : format("no checkpoint in {} is whole", from.string());
+    tell_notes({why + ": --resume has nothing to go on from"});
     return 1;
   }
   const auto wrong = [](const Listed& each) { return !each.faults.empty(); };

@@ -121,12 +121,16 @@ class Checkpoints(CheckpointTest):
                               "its run had --steps 60, and this one has 70")
         self.assert_one_error(run("train", *self.run_with("--sizes", "784-48-10"), "--resume", self.folder / "kept", "--out", self.folder / "other"),
                               "its run had model mlp 784-48-24-10, and this one has mlp 784-48-10")
+        self.assert_one_error(run("train", *self.run_with("--lr", 0.5, "--seed", 3), "--resume", self.folder / "kept", "--out", self.folder / "other"),
+                              "its run had --lr ", ", and this one has 0.5; --seed ", ", and this one has 3")
         at = self.run_of.index("--clip-norm")  # what never drains has none
         plain = (*self.run_of[:at], *self.run_of[at + 2:])
         self.train(*plain, "--save-every", 25, out="plain")
         self.assert_one_error(run("train", *plain, "--schedule", "pipedream", "--workers", 2, "--resume", self.folder / "plain", "--out", self.folder / "other"),
                               "its run had --schedule one that drains behind each step, and this one has one that never drains")
         self.assert_one_error(run("train", *self.run_of, "--resume", self.folder, "--out", self.folder / "other"), "there is no checkpoint in it")
+        self.assert_one_error(run("train", *self.run_of, "--resume", self.folder / "kept/checkpoints/checkpoint-25", "--out", self.folder / "other"),
+                              "it is a checkpoint itself: name the folder that it lies in")
         self.assert_one_error(run("train", *self.run_of, "--resume", self.folder / "nowhere"), "--resume: there is no folder")
 
     def test_a_constant_rate_lets_a_run_be_longer(self):
@@ -460,6 +464,9 @@ class Command(CheckpointTest):
         self.assertEqual((answer.returncode, json.loads(answer.stdout)), (0, {"checkpoints": []}), answer.stderr)
         self.assertEqual(out.read_bytes(), (self.folder / "run/weights.safetensors").read_bytes())
         self.assert_one_error(run("checkpoint", self.folder / "run"), "there is no checkpoint in it")
+        answer = run("checkpoint", self.folder / "run", "--verify")
+        self.assertEqual((answer.returncode, answer.stdout), (1, ""))
+        self.assertEqual(answer.stderr, f"kerf: note: {self.newest.parent}: there is no checkpoint in it: --resume has nothing to go on from\n")
         self.assert_one_error(run("checkpoint", self.folder / "run", "--keep", 1), "--keep")
         self.assert_one_error(run("checkpoint", self.folder / "nowhere"), "there is no folder")
 
