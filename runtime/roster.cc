@@ -151,7 +151,8 @@ void Roster::take_report(Member& member, const std::string& payload) {
   info.clock_offset_ns = report.clock_offset_ns;
   info.round_trip_ns = report.round_trip_ns;
   info.activity = std::move(report.activity);
-  member.mended = counted(report.mended);
+  // A report that is due just then comes behind the farewell, which has it all.
+  if (member.state != State::kLeft) member.mended = counted(report.mended);
   member.reported = Clock::now();
   if (moved) member.progressed = member.reported;
 }

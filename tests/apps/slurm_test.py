@@ -184,6 +184,7 @@ class Slurm(KerfTest):
         train = (KERF, "train", *RUN, "--steps", 2, "--out", self.folder / "far")
         for more, parts in (((), ("--launcher: it started 4 tasks", "the run has 2 workers", "start 2, or 3 where")),
                             (("--launcher", "torchrun"), ("--launcher: nobody says", "torchrun")),
+                            (("--listen", "tcp://127.0.0.1:0"), ("--listen: 4 tasks were started", "leave it out")),
                             (("--hosts", __file__), ("--hosts: ",))):
             with self.subTest(more=more):
                 answer = self.srun("--kill-on-bad-exit=1", "-n", 4, *train, *more, timeout=30)
