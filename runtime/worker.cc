@@ -121,7 +121,9 @@ class Server {
     activity_.progress();
     activity_.doing("");
     control_.send({ControlType::kReady, {}});
-    while (work(*handler)) count.look();
+    // Threads of one process are lost together, and have no figures that another thread may read.
+    while (work(*handler))
+      if (!options_.hub) count.look();
     activity_.doing("leaving");
     // What was not taken by now is not wanted: every result has arrived.
     if (!endpoint->drain(after(kDrain))) activity_.doing("leaving with messages untaken");
