@@ -58,6 +58,8 @@ class Scheduler {
     ::waitpid(pid_, nullptr, 0);
   }
 
+  // What it says by another call of `under_way`.
+  std::string hear() const { return tests::read_line(report_[0]); }
   // Where it listens, if it said so.
   const std::string& address() const { return address_; }
   void signal_all(int signal) const { ::kill(-pid_, signal); }
@@ -137,13 +139,15 @@ TEST(LostScheduler, IsWhatItsWorkersTell) {
       start_workers(*crew, 3);
       crew->send(0, {"receive 1"});
       crew->send(1, {"sleep 60000"});
+      under_way("work");
       while (true) static_cast<void>(crew->next(after(1s)));
     });
     std::vector<Process> workers;
     for (const char* index : {"0", "1", "2"})
       workers.push_back(
           Process::spawn({KERF_TEST_WORKER, "--connect", scheduler.address(), "--index", index}));
-    std::this_thread::sleep_for(1500ms);
+    EXPECT_EQ(scheduler.hear(), "at work");
+    std::this_thread::sleep_for(500ms);  // until they are, too
     scheduler.signal_it(SIGSTOP);
     for (auto& worker : workers) ends.push_back(worker.wait(after(10s)).value_or("no end"));
   }
