@@ -18,6 +18,8 @@ using State = Member::State;
 // gone, since the others wait.
 constexpr auto kSettle = 700ms;
 constexpr auto kSettleBehindALoss = 400ms;
+// What was reported before says nothing of a loss that shows now.
+constexpr auto kRecent = 500ms;
 constexpr int kDrainAtMost = 10'000;
 
 }  // namespace
@@ -156,7 +158,7 @@ void LiveCrew::check() {
   const auto loss = find_loss(members, options_, Clock::now());
   if (first_failed(members) == nullptr && !loss) return;
   if (loss && loss->gone)
-    settle(loss->since, kSettleBehindALoss);
+    settle(std::max(loss->since, Clock::now() - kRecent), kSettleBehindALoss);
   else
     settle(Clock::now(), kSettle);
   // When a worker dies, others fail because of it: the loss is the cause.

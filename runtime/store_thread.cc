@@ -36,10 +36,14 @@ void StoreThread::await_end() {
     const std::chrono::duration<double> taken = Clock::now() - since_;
     const std::string text = kerf::format(
         "the run waits for {}, for {:.1f} s now: the disk there does not answer; if it never does, "
-        "end this process: kill -9 {}",
+        "end process {}",
         under_way_, taken.count(), ::getpid());
     lock.unlock();
-    if (tell_) tell_(text);
+    try {
+      if (tell_) tell_(text);
+    } catch (const std::exception&) {
+      // Whoever cannot be told waits all the same.
+    }
     lock.lock();
   }
 }

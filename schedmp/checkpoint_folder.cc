@@ -216,8 +216,9 @@ bool has_checkpoints(const fs::path& folder) {
 }
 
 std::string why_none(const fs::path& folder) {
-  return has_manifest(folder) ? "it is a checkpoint itself: name the folder that it lies in"
-                              : "there is no checkpoint in it";
+  const bool is_one = owner_of(folder) == CheckpointOwner::kKerf && has_manifest(folder);
+  return is_one ? "it is a checkpoint itself: name the folder that it lies in"
+                : "there is no checkpoint in it";
 }
 
 std::vector<std::string> faults_of(const fs::path& checkpoint, const Alive& alive) {

@@ -61,6 +61,12 @@ CheckpointOwner owner_of(const fs::path& checkpoint) {
   return is_kerfs ? CheckpointOwner::kKerf : CheckpointOwner::kOthers;
 }
 
+bool has_room_beside(const fs::path& others) {
+  std::error_code refused;
+  return fs::is_directory(fs::symlink_status(others, refused)) &&
+         std::ranges::none_of(names_in(others, refused), is_of_a_checkpoint) && !refused;
+}
+
 bool is_of_a_checkpoint(std::string_view name) {
   return name == kManifestName || name == kSchedulerName || is_of_a_worker(name) ||
          (name.starts_with(".kerf-") && name.ends_with(".tmp"));

@@ -30,6 +30,9 @@ enum class CheckpointOwner : uint8_t {
 // is written last and removed first, and where that beginning is damaged and the rest is there.
 CheckpointOwner owner_of(const std::filesystem::path& checkpoint);
 
+// Whether it is a folder without anything that is named as what a run writes there.
+bool has_room_beside(const std::filesystem::path& others);
+
 // Of a file that a run writes into a checkpoint, or had begun to when it was killed
 // (runtime::AtomicFile).
 bool is_of_a_checkpoint(std::string_view name);

@@ -33,9 +33,13 @@ void remove_unfinished(const fs::path& folder) {
 
 // Takes away what a run left in the place of this one; why it cannot be written there, or nothing.
 std::string clear_place(const fs::path& path) {
-  if (owner_of(path) == CheckpointOwner::kOthers)
-    return kerf::format("{}: what is there is not of Kerf, and it has to be moved away",
-                        path.string());
+  const CheckpointOwner owner = owner_of(path);
+  if (owner == CheckpointOwner::kUnknown ||
+      (owner == CheckpointOwner::kOthers && !has_room_beside(path)))
+    return kerf::format(
+        "{}: what is there is not of Kerf, or cannot be looked at: it has to be "
+        "moved away",
+        path.string());
   remove_checkpoint(path);
   if (!has_manifest(path)) return {};
   return kerf::format("{}: the one that is there cannot be removed", path.string());

@@ -159,17 +159,18 @@ void WorkerTasks::take_commit(size_t worker, const std::string& answer) {
 
 void WorkerTasks::end_commit() {
   const Commit commit = *std::exchange(commit_, std::nullopt);
-  may_commit_ = commits_ = commit.failure.empty();
-  for (TaskLog& log : logs_) log.pass_barrier(!commits_);
-  if (!commits_) {
-    if (options_.tell)
+  const bool in_vain = !commit.failure.empty();
+  for (TaskLog& log : logs_) log.pass_barrier(in_vain);
+  if (in_vain) {
+    if (options_.tell && !std::exchange(told_in_vain_, true))
       options_.tell(kerf::format(
-          "what workers hold cannot be kept, and behind a loss all begin again {}, unless there is "
-          "a checkpoint since: {}",
+          "what workers hold cannot be kept, which is tried again, later each time; until then all "
+          "begin again {} behind a loss, unless there is a checkpoint since: {}",
           beginning_at(stood_, options_.counts_steps), commit.failure));
-    due_.clear();
+    come_later(commit.place);
     return empty(commit.parts);
   }
+  told_in_vain_ = false;
   stood_ = commit.place;
   filled_.at(static_cast<size_t>(files_)) = commit.parts;
   later_ = 1;
@@ -211,10 +212,14 @@ void WorkerTasks::commit_in_vain() {
     if (by_steps) due_.push_front(commit.place);
     return;
   }
+  come_later(commit.place);
+}
+
+void WorkerTasks::come_later(const Place& place) {
   due_.clear();
   later_ = std::min(10 * later_, kMostLater);
   next_at_ = runtime::Clock::now() + later_ * options_.commit_every;
-  next_steps_ = steps_behind(commit.place.steps, options_.commit_steps, later_);
+  next_steps_ = steps_behind(place.steps, options_.commit_steps, later_);
 }
 
 void WorkerTasks::stand(const Place& place, std::vector<std::string> restore,

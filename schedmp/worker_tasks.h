@@ -128,6 +128,7 @@ class WorkerTasks {
   void begin_due();
   void ask_for_commit();
   void commit_in_vain();
+  void come_later(const Place& place);
   size_t bytes_of_logs() const;
   void limit_what_is_kept();
   void take_commit(size_t worker, const std::string& answer);
@@ -162,8 +163,9 @@ class WorkerTasks {
   int64_t next_steps_ = 0;                         // behind as many steps
   Place stood_;                                    // where they begin again
   std::vector<std::string> restore_;               // by which; none: as they start
-  int64_t later_ = 1;         // times as long to the next commit, behind some in vain
-  bool tried_again_ = false;  // by steps: one that was in vain
+  int64_t later_ = 1;          // times as long to the next commit, behind some in vain,
+  bool told_in_vain_ = false;  // which was told
+  bool tried_again_ = false;   // by steps: one that was in vain
   bool repeats_ = false;
   bool gave_up_ = false;  // until they stand somewhere: too much is not kept
   std::vector<Recovery> recoveries_;

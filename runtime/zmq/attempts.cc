@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 #include <tuple>
 #include <utility>
 
@@ -21,16 +22,26 @@ constexpr auto kSoon = 2'500ms;  // a handshake that is not answered takes 2 s
 constexpr int kPartOfPatience = 20;
 constexpr auto kAgainAfter = 1s;
 
-// Of an address of a host that nobody here knows; else empty.
-std::string without_way(const std::string& address) {
-  const auto tcp = split_tcp(address);
-  if (!tcp) return {};
+std::string why_without_way(const std::string& host) {
   try {
-    std::ignore = number_of_host(tcp->host);
+    std::ignore = number_of_host(host);
     return {};
   } catch (const Error& error) {
     return error.message();
   }
+}
+
+// Why there is no way to a host by its name; empty: there is one. A name server that does not
+// answer takes longer to say so than a worker may be silent, so nobody waits for the thread.
+std::shared_future<std::string> look_for_way(const std::string& address) {
+  const auto tcp = split_tcp(address);
+  if (!tcp || HostAddress::parse(tcp->host)) return {};
+  std::promise<std::string> promise;
+  std::shared_future<std::string> why = promise.get_future().share();
+  std::thread([promise = std::move(promise), host = tcp->host]() mutable {
+    promise.set_value(why_without_way(host));
+  }).detach();
+  return why;
 }
 
 }  // namespace
@@ -39,7 +50,8 @@ Attempts::Attempts(zmq::context_t& context, zmq::socket_t& client, Aim aim, Unan
     : client_(client),
       events_(make_socket(context, zmq::socket_type::pair, {})),
       aim_(std::move(aim)),
-      unanswered_(std::move(unanswered)) {
+      unanswered_(std::move(unanswered)),
+      without_way_(look_for_way(aim_.address)) {
   try {
     if (zmq_socket_monitor(client_.handle(), kAttemptEvents,
                            ZMQ_EVENT_CONNECTED | kFailedHandshakes) != 0)
@@ -113,7 +125,9 @@ std::string Attempts::hindrance() const {
   const bool keys = !aim_.keys.empty();
   switch (seen_) {
     case Hindrance::kNobody:
-      return without_way(address);
+      return without_way_.valid() && without_way_.wait_for(0s) == std::future_status::ready
+                 ? without_way_.get()
+                 : "";
     case Hindrance::kSilent:
       return kerf::format("whoever listens at {} does not answer yet", address);
     case Hindrance::kHungUp:

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <future>
 #include <string>
 #include <zmq.hpp>
 
@@ -49,6 +50,7 @@ class Attempts {
   zmq::socket_t events_;
   const Aim aim_;
   const Unanswered unanswered_;
+  const std::shared_future<std::string> without_way_;  // to a host of a name
   const Clock::time_point begin_ = Clock::now();
   Hindrance seen_ = Hindrance::kNobody;
   bool told_ = false;

@@ -204,14 +204,19 @@ class FullWorker : public RingWorker {
 };
 
 // May write no file, as where there is no memory for one.
+template <bool kForGood>
 class CrampedWorker : public RingWorker {
  public:
   std::string snapshot() override {
     ::signal(SIGXFSZ, SIG_IGN);
-    const rlimit nothing{0, RLIM_INFINITY};
-    ::setrlimit(RLIMIT_FSIZE, &nothing);
+    const bool cramped = kForGood || !std::exchange(was_cramped_, true);
+    const rlimit room{cramped ? 0 : RLIM_INFINITY, RLIM_INFINITY};
+    ::setrlimit(RLIMIT_FSIZE, &room);
     return RingWorker::snapshot();
   }
+
+ private:
+  bool was_cramped_ = false;
 };
 
 // Dies of keeping what it holds, of each such state once: KERF_TEST_ONCE is a folder, for files
