@@ -317,7 +317,7 @@ std::string LiveCrew::kept_file(int worker, int which) {
   if (found != kept_.end()) return found->second.path();
   try {
     KeptFile file(kerf::format("kerf worker {}", worker));
-    const std::string path = kept_.emplace(key, std::move(file)).first->second.path();
+    std::string path = kept_.emplace(key, std::move(file)).first->second.path();
     store_rules_.keep(worker, path);
     return path;
   } catch (const Error&) {

@@ -316,8 +316,7 @@ TEST(ReportPage, TellsWhatDisturbedARunAndWhatWasKeptAgainstThat) {
         "<td>commits</td><td>3, 13 KiB, 0.125 s</td>",
         "<td>checkpoints</td><td>2, 3 KiB, 0.500 s</td>",
         "<td>checkpoints in memory</td><td>4, 6 KiB, 0.250 s</td>",
-        "worker 1 took 1.9 times as long as it did, beside the others, from step "
-        "20 to 40"})
+        "worker 1 took 1.9 times as long as it did, beside the others, from step 20 to 40"})
     EXPECT_THAT(page, HasSubstr(told));
   record.restarts = 0;
   record.kept.reset();

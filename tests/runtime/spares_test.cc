@@ -73,7 +73,7 @@ class Spares : public testing::Test {
   // Worker 1 ends by SIGKILL. What the crew says of that.
   std::string kill_one() {
     ::kill(pids()[1], SIGKILL);
-    const std::string message = end_of(*crew_).message();
+    std::string message = end_of(*crew_).message();
     EXPECT_TRUE(crew_->can_restart());
     return message;
   }

@@ -91,7 +91,7 @@ TEST_F(StoreCrew, AllReadAndWriteTheFilesOfTheRunWhereverTheyAre) {
     for (const int reader : {0, 1}) {
       const std::string file = in_folder(kerf::format("{} {}", writer, reader).replace(1, 1, "-"));
       const std::string text = kerf::format("from {} to {}", writer, reader);
-      EXPECT_EQ(answer_to(writer, "store " + file + " " + text), "stored");
+      EXPECT_EQ(answer_to(writer, kerf::format("store {} {}", file, text)), "stored");
       EXPECT_EQ(answer_to(reader, "fetch " + file), text);
       EXPECT_EQ(read_file(file), text);
     }

@@ -26,7 +26,7 @@ class CheckpointFolderTest : public testing::Test {
  protected:
   // Of one worker, empty files.
   fs::path write(int64_t number, const std::function<void(Checkpoint&)>& change = {}) const {
-    const fs::path path = checkpoint_path(folder_.path(), number);
+    fs::path path = checkpoint_path(folder_.path(), number);
     fs::create_directories(path);
     for (const fs::path& file : {scheduler_file(path), worker_file(path, 0)})
       runtime::write_file_atomic(file, "");
@@ -65,7 +65,7 @@ TEST_F(CheckpointFolderTest, AManifestWithARightSumSaysNothingElseThanWhatIsTher
 class CheckpointPieces : public CheckpointFolderTest {
  protected:
   fs::path write_pieces_of(const std::vector<std::vector<std::string>>& workers) const {
-    const fs::path path = write(8, [&](Checkpoint& manifest) {
+    fs::path path = write(8, [&](Checkpoint& manifest) {
       manifest.workers = static_cast<int64_t>(workers.size());
       manifest.parts.clear();
       for (const auto& pieces : workers)
