@@ -38,6 +38,10 @@ struct ProductTile {
     return {data + row * row_step + column, row_step, alpha, adds,
             bias == nullptr ? nullptr : bias + column};
   }
+  // Of some of the terms: all but the first are added, and the bias comes with the last.
+  ProductTile of_terms(bool first, bool last) const {
+    return {data, row_step, alpha, adds || !first, last ? bias : nullptr};
+  }
 };
 
 }  // namespace kerf::ops::cpu

@@ -170,10 +170,8 @@ void multiply(const MatrixView& a, const MatrixView& b, const ProductExtents& e,
       for (int64_t row = 0; row < e.rows; row += kBlockRows) {
         block.rows = std::min(kBlockRows, e.rows - row);
         lay_panels<kTileRows>(a.at(row, term), block.rows, block.terms, panels_of_a);
-        ProductTile tile = to.at(row, column);
-        tile.adds = to.adds || term > 0;
-        if (!last) tile.bias = nullptr;
-        multiply_block(panels_of_a, panels_of_b, block, tile);
+        multiply_block(panels_of_a, panels_of_b, block,
+                       to.at(row, column).of_terms(term == 0, last));
       }
     }
 }

@@ -252,11 +252,8 @@ void multiply(const MatrixView& a, const MatrixView& b, const ProductExtents& e,
       const int64_t row = blocks.begin(block);
       const int64_t count = std::min(terms, e.terms - term);
       const bool last = term + count == e.terms;
-      ProductTile rows = to.at(row, 0);
-      rows.adds = to.adds || term > 0;
-      if (!last) rows.bias = nullptr;
       multiply_block(BlockOfA(a.at(row, term), blocks.length(block), count, panels), b.at(term, 0),
-                     e.columns, count, rows, slivers);
+                     e.columns, count, to.at(row, 0).of_terms(term == 0, last), slivers);
     }
 }
 
