@@ -1,4 +1,4 @@
-// Crews of processes of this test program, and runs of rings that go on behind the loss of a worker.
+// Crews of processes of this test program, and runs of rings that go on behind a loss.
 #pragma once
 
 #include <gtest/gtest.h>
