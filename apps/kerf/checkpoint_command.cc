@@ -165,7 +165,8 @@ int CheckpointCommand::run() const {
   require(!verify || !none_stays, "--verify", "--keep 0 leaves nothing to look at");
   const fs::path exported = out.empty() ? fs::path() : export_newest(expect_some(from), from);
   const bool was_some = prune && remove_old(from);
-  const std::vector<Listed> all = was_some || none_stays || verify ? list(from) : expect_some(from);
+  const bool may_be_none = was_some || none_stays || verify;
+  const std::vector<Listed> all = may_be_none ? list(from) : expect_some(from);
   answer(
       json, [&] { return json_of(all); },
       [&](bool colour) {

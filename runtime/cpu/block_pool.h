@@ -1,5 +1,6 @@
 // A pool of host memory blocks that gives back a released block of the same size class, so that a
-// micro-batch costs no system call and no page fault once the first one has run.
+// micro-batch costs no system call and no page fault once the first one has run. Large blocks lie
+// on huge pages, where the system has them for those who ask (ADR 77).
 //
 // Owned by the CPU device. Thread-safe. What it keeps is bounded: blocks in use and kept together
 // never exceed the largest use there has been by more than kSlackBytes; the class unused for
