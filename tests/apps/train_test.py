@@ -1,0 +1,165 @@
+"""`kerf train`: files where they were promised, and what its report tells."""
+
+import json
+import os
+import subprocess
+import unittest
+
+from kerf_command import KerfTest, read_safetensors, run, write_images
+
+BRIEFLY = ("--steps", 2, "--no-test", "--transport", "inproc")
+SYNTHETIC = ("--data", "synthetic:256x784x10")
+
+
+class Train(KerfTest):
+    def test_the_folder_has_nothing_of_an_earlier_run(self):
+        schedule = self.folder / "mine.txt"
+        self.assertEqual(run("schedule", "gpipe", "--workers", 2, "--micro-batches", 2, "--out", schedule).returncode, 0)
+        self.train("mlp", *SYNTHETIC, *BRIEFLY, "--schedule", schedule)
+        self.assertTrue((self.folder / "run" / "schedule.txt").exists())
+        self.train("mlp", *SYNTHETIC, *BRIEFLY, "--picture", self.folder / "cut.svg")
+        self.assertEqual(sorted(os.listdir(self.folder / "run")), ["plan.json", "profile.json", "report.html", "run.json", "trace.json",
+                                                                     "weights.safetensors"])
+
+    def test_everything_promised_is_in_the_folder(self):
+        report = self.train("lenet5", *SYNTHETIC, "--workers", 3, "--steps", 4)
+        out = self.folder / "run"
+        self.assertEqual(sorted(os.listdir(out)), ["plan.json", "plan.svg", "profile.json", "report.html", "run.json", "trace.json",
+                                                   "weights.safetensors"])
+        self.assertEqual(json.loads((out / "run.json").read_text()), report)
+        self.assertEqual(len(report["losses"]), 4)
+        self.assertTrue(report["equal"])
+        self.assertEqual((report["control"]["dropped"], report["control"]["resent"]), (0, 0))
+        self.assertEqual(report["predicted"], report["counted"])
+        self.assertGreater(report["counted"]["messages"], 0)
+        self.assertEqual(report["accuracy"], report["evaluations"][-1]["accuracy"])
+        events = json.loads((out / "trace.json").read_text())
+        spans = [event for event in events["traceEvents"] if event["ph"] == "X" and event["pid"] < len(report["workers"])]
+        self.assertEqual({event["args"]["step"] for event in spans}, {0, 1, 2, 3})
+        for step in range(4):
+            self.assertEqual(len([event for event in spans if event["tid"] == 0 and event["name"] == "0F3" and event["args"]["step"] == step]), 1)
+        weights = read_safetensors(out / "weights.safetensors")
+        self.assertEqual(weights["conv1.weight"][0], [6, 1, 5, 5])
+
+    def test_a_report_is_told_again_from_the_folder_alone(self):
+        answer = run("train", "lenet5", *SYNTHETIC, "--workers", 2, "--steps", 3, "--out", "run", cwd=self.folder)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        again = run("report", "run", cwd=self.folder)
+        self.assertEqual((again.returncode, again.stdout, again.stderr), (0, answer.stdout, ""))
+        moved = self.folder / "kerf-run"
+        (self.folder / "run").rename(moved)
+        self.assertEqual(run("report", cwd=self.folder).stdout, answer.stdout.replace(" run/", " kerf-run/"))
+        self.assertEqual(run("report", moved, "--json").stdout, (moved / "run.json").read_text())
+        self.assertIn("stage 1 on 1:", run("report", moved, "--plan").stdout)
+        # As an earlier version wrote it, and with nothing that follows from the rest.
+        report = json.loads((moved / "run.json").read_text())
+        for key in ("kind", "data", "steps", "model", "accuracy", "predicted", "counted", "equal"):
+            del report[key]
+        for worker in report["workers"]:
+            del worker["proved_bytes"]
+        (moved / "run.json").write_text(json.dumps(report))
+        self.assertEqual(run("report", cwd=self.folder).stdout, answer.stdout.replace(" run/", " kerf-run/"))
+
+    def test_run_json_has_what_outsiders_rely_on(self):
+        report = self.train("mlp", *SYNTHETIC, *BRIEFLY, "--workers", 2)
+        self.assertEqual((report["kind"], report["data"]), ("train", "synthetic:256x784x10"))
+        self.assertLessEqual({"model", "plan", "steps", "losses", "evaluations", "accuracy", "seconds", "images_per_second",
+                              "median_step_seconds", "workers", "predicted", "counted", "equal", "control", "routes"},
+                             set(report))
+        self.assertEqual(len(report["gradient_norms"]), report["steps"])
+        self.assertTrue(all(norm > 0 for norm in report["gradient_norms"]))
+        self.assertEqual(report["skipped"], [])
+        for worker in report["workers"]:
+            self.assertLessEqual({"worker", "pid", "device", "compute_seconds", "wait_seconds", "messages", "bytes_in",
+                                  "bytes_out", "peak_bytes", "proved_bytes", "predicted_peak_bytes",
+                                  "predicted_step_seconds", "resident_bytes", "data_bytes"}, set(worker))
+            self.assertLessEqual(worker["proved_bytes"], worker["predicted_peak_bytes"])
+
+    def test_steps_and_epochs_end_with_the_earlier(self):
+        common = ("mlp", *SYNTHETIC, "--batch", 128, "--workers", 1, "--no-test", "--transport", "inproc")
+        for flags, steps in ((("--epochs", 1, "--steps", 5), 2), (("--epochs", 3, "--steps", 5), 5), (("--steps", 12), 12),
+                             (("--epochs", 2), 4), (("--epochs", 2, "--steps", 4), 4)):
+            with self.subTest(flags):
+                self.assertEqual(self.train(*common, *flags)["steps"], steps)
+
+    def test_epochs_count_from_one(self):
+        report = self.train("mlp", *SYNTHETIC, "--workers", 1, "--epochs", 2, "--transport", "inproc")
+        self.assertEqual([evaluation["epoch"] for evaluation in report["evaluations"]], [1, 2])
+
+    def test_images_are_loaded_before_the_first_step_by_who_reads_them(self):
+        """Damage inside is found by loading them all: in a run of no steps as well, but not in an evaluation of others."""
+        data = ("mlp", "--data", f"fashion-mnist:{self.folder}")
+        write_images(self.folder, 64)
+        self.train(*data, *BRIEFLY)
+        images = self.folder / "train-images-idx3-ubyte.gz"
+        damaged = bytearray(images.read_bytes())
+        damaged[len(damaged) // 2] ^= 0x10
+        images.write_bytes(damaged)
+        self.assert_one_error(run("train", *data, "--steps", 0, "--no-test", "--workers", 2, "--out", self.folder / "out"),
+                              images, "damaged")
+        answer = run("eval", *data, "--weights", self.folder / "run" / "weights.safetensors", "--transport", "inproc")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+
+    def test_shares_that_a_killed_run_left_go_with_the_next(self):
+        gone = subprocess.Popen(["true"])
+        gone.wait()
+        out = self.folder / "run"
+        mine, others = out / f".shares-{gone.pid}-AbCdEf", out / f".shares-{os.getpid()}-AbCdEf"
+        for folder in (mine, others, out / ".shares-of-mine"):
+            folder.mkdir(parents=True)
+            (folder / "0.safetensors").write_bytes(b"share")
+        self.train("mlp", *SYNTHETIC, *BRIEFLY)
+        self.assertEqual(sorted(path.name for path in out.iterdir() if path.name.startswith(".")),
+                         sorted([others.name, ".shares-of-mine"]))
+
+    def test_the_human_report_names_figures_and_paths(self):
+        answer = run("train", "lenet5", *SYNTHETIC, "--workers", 2, "--steps", 2, "--out", self.folder / "run")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        for part in ("test accuracy", "predicted", "counted", "equal", "peak memory", "plan.json", "trace.json",
+                     "weights.safetensors", "plan.svg", "run.json"):
+            self.assertIn(part, answer.stdout)
+        self.assertIn("epoch 1/", answer.stderr)
+        self.assertNotIn("\r", answer.stderr)
+
+    def test_zero_steps_write_the_initial_weights_and_seeds_differ(self):
+        common = ("lenet5", *SYNTHETIC, "--steps", 0, "--no-test", "--transport", "inproc")
+        self.train(*common, "--workers", 1, "--seed", 1, out="a")
+        self.train(*common, "--workers", 3, "--seed", 1, out="b")
+        self.train(*common, "--workers", 1, "--seed", 2, out="c")
+        a, b, c = (read_safetensors(self.folder / name / "weights.safetensors") for name in "abc")
+        self.assertEqual(a, b)
+        self.assertNotEqual(a, c)
+
+    def test_zero_steps_write_the_shares_of_workers_that_read_more(self):
+        """Divided by samples, both read all of fc1.weight, and each is at home with a half of it."""
+        halves = {"0": {"samples": "0-1"}, "1": {"samples": "2-3"}}
+        shares = self.folder / "shares.json"
+        shares.write_text(json.dumps({"kerf_shares": 1, "shares": {"fc1": halves, "fc2": halves, "loss": {"0": "all"}}}))
+        common = ("mlp", *SYNTHETIC, "--no-test", "--batch", 32, "--micro-batches", 8, "--transport", "inproc")
+        for steps in (0, 2):
+            self.train(*common, "--steps", steps, "--workers", 1, out="a")
+            self.train(*common, "--steps", steps, "--workers", 2, "--cut", "free", "--shares", shares, out="b")
+            a, b = (read_safetensors(self.folder / name / "weights.safetensors") for name in "ab")
+            self.assertEqual({name: shape for name, (shape, _) in a.items()}, {name: shape for name, (shape, _) in b.items()})
+            if steps == 0:
+                self.assertEqual(a, b)
+
+    def test_weights_can_be_continued_from_and_evaluated(self):
+        report = self.train("lenet5", *SYNTHETIC, "--workers", 2, "--steps", 3)
+        weights = self.folder / "run" / "weights.safetensors"
+        answer = run("eval", "lenet5", *SYNTHETIC, "--weights", weights, "--workers", 3, "--json")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        self.assertEqual(answer.stderr, "", "what is on the standard output is enough")
+        self.assertEqual(json.loads(answer.stdout)["accuracy"], report["accuracy"])
+        self.assertAlmostEqual(json.loads(answer.stdout)["loss"], report["evaluations"][-1]["loss"], places=12)
+        self.train("lenet5", *SYNTHETIC, "--steps", 0, "--no-test", "--weights", weights, out="again")
+        self.assertEqual(read_safetensors(self.folder / "again" / "weights.safetensors"), read_safetensors(weights))
+
+    def test_a_missing_terminal_and_an_odd_folder_do_no_harm(self):
+        answer = run("train", "mlp", *SYNTHETIC, "--workers", 1, "--steps", 1, "--out", "sub folder/run",
+                     cwd=self.folder)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
