@@ -1,8 +1,8 @@
 // Child processes: workers that a scheduler starts itself, and what starts workers elsewhere.
 //
 // A child of spawn() must be started before any ZeroMQ context exists in this process. It inherits
-// descriptors 1 and 2 and nothing else (its input is /dev/null), ignores Ctrl-C and SIGTERM (its
-// parent hears of these, and ends it), and the kernel kills it when the thread that started it
+// descriptors 1 and 2 and nothing else (its input is /dev/null), ignores SIGINT, SIGTERM and SIGHUP
+// (its parent hears of these, and ends it), and the kernel kills it when the thread that started it
 // ends. Destroying a Process kills and reaps it.
 #pragma once
 

@@ -4,6 +4,7 @@
 
 #include "apps/kerf/commands.h"
 #include "apps/kerf/run_folder.h"
+#include "apps/kerf/save_flags.h"
 #include "apps/main/answer.h"
 #include "apps/report/json_fields.h"
 #include "apps/report/page.h"
@@ -29,6 +30,23 @@ struct ReportCommand {
   void write_page(const RunFolder& files, const RunRecord& record) const;
 };
 
+// Of a run that was interrupted, or that is not over, there is none.
+std::string report_of(const RunFolder& files) {
+  namespace fs = std::filesystem;
+  const std::string report = files.report().string();
+  std::error_code ignored;
+  if (!fs::is_directory(files.path(), ignored) || fs::exists(files.report(), ignored))
+    return runtime::read_file(report, kMaxRecord);
+  const fs::path saved = checkpoints_of(files.path());
+  const std::string goes_on =
+      format(": it goes on with --resume {}, and `kerf checkpoint {}` lists what it saved",
+             saved.string(), files.path().string());
+  throw Error(ErrorCode::kUsage,
+              format("there is none, as a run writes it at its end, which none came to here{}",
+                     schedmp::has_checkpoints(saved) ? goes_on : ""),
+              report);
+}
+
 // A folder that cannot be written to is told all the same; a file that was asked for is missed.
 void ReportCommand::write_page(const RunFolder& files, const RunRecord& record) const {
   const std::string text = report_page(record);
@@ -42,8 +60,7 @@ void ReportCommand::write_page(const RunFolder& files, const RunRecord& record) 
 
 int ReportCommand::run() const {
   const RunFolder files(folder);
-  const std::string origin = files.report().string();
-  const RunRecord record = read_run_record(runtime::read_file(origin, kMaxRecord), origin);
+  const RunRecord record = read_run_record(report_of(files), files.report().string());
   if (!plan) write_page(files, record);
   answer(
       json,

@@ -35,9 +35,14 @@ void answer_of_run(bool json, bool data_encrypted, const std::function<Json()>& 
       [&](bool colour) { return for_people(colour) + encrypted_text(data_encrypted); });
 }
 
+void tell_line(const std::string& line) {
+  const std::string text = line + "\n";  // at once: lines of several processes meet here
+  std::fputs(text.c_str(), stderr);
+}
+
 void tell_notes(const std::vector<std::string>& notes) {
   for (const std::string& note : notes)
-    fmt::print(stderr, "{}: note: {}\n", runtime::program_name(), printable(note));
+    tell_line(format("{}: note: {}", runtime::program_name(), printable(note)));
 }
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }

@@ -21,6 +21,9 @@ void answer(bool json, const std::function<Json()>& for_programs,
 void answer_of_run(bool json, bool data_encrypted, const std::function<Json()>& for_programs,
                    const std::function<std::string(bool colour)>& for_people);
 
+// A line to the standard error output. What that does not take is lost, and nothing else is: a run
+// goes on whose terminal is gone, or whose log's disk is full.
+void tell_line(const std::string& line);
 // "kerf: note: ..." a line, with the name of the executable.
 void tell_notes(const std::vector<std::string>& notes);
 // What is told of a text whose further lines would be too much.

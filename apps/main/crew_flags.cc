@@ -239,16 +239,16 @@ runtime::Crew::Waiting tell_who_is_here(const CrewFlags& flags, const CrewNeeds&
     const std::string command =
         format("{} worker --connect {}{}", runtime::program_name(), address, keys);
     if (here > 0)
-      fmt::print(stderr, "{} of {} workers are here\n", here, workers);
+      tell_line(format("{} of {} workers are here", here, workers));
     else if (std::exchange(again, true))
-      fmt::print(stderr,
-                 "whoever is left comes again by itself, and so does the next worker of a keeper; "
-                 "where the host is lost, start another: {}\n",
-                 command);
+      tell_line(
+          format("whoever is left comes again by itself, and so does the next worker of a "
+                 "keeper; where the host is lost, start another: {}",
+                 command));
     else
-      fmt::print(stderr, "listening; start {}{}: {}\n", plural(workers, "time"),
-                 spares > 0 ? format(", and {} more for spares", plural(spares, "time")) : "",
-                 command);
+      tell_line(format("listening; start {}{}: {}", plural(workers, "time"),
+                       spares > 0 ? format(", and {} more for spares", plural(spares, "time")) : "",
+                       command));
   };
 }
 

@@ -69,9 +69,9 @@ runtime::Crew::Waiting which_tasks_are_here(const CrewFlags& flags, const CrewNe
     if (own != nullptr && here == workers) own->all_are_here();
     if (here > 0) return tell(here, address);
     if (again)
-      fmt::print(stderr, "the task of a lost worker starts another\n");
+      tell_line("the task of a lost worker starts another");
     else
-      fmt::print(stderr, "listening at {} for {}\n", address, plural(others, "other task"));
+      tell_line(format("listening at {} for {}", address, plural(others, "other task")));
     if (own != nullptr) own->awaited(again);
     again = true;
   };
@@ -87,9 +87,8 @@ runtime::Crew::Waiting who_is_here(const CrewFlags& flags, const CrewNeeds& need
              int here, const std::string& address) mutable {
     remote->are_here(here);
     if (here > 0) return tell(here, address);
-    fmt::print(
-        stderr, "{} over ssh\n",
-        std::exchange(again, true) ? "whoever is gone is started again" : "starting workers");
+    tell_line(std::exchange(again, true) ? "whoever is gone is started again over ssh"
+                                         : "starting workers over ssh");
     remote->start(address);
   };
 }
@@ -108,8 +107,8 @@ schedmp::RestartOptions restarts(const schedmp::RestartOptions& of_program, cons
                      const Error& loss, const schedmp::RoundAndSteps& place) {
     progress.abandon();
     // The lines behind the first tell what the others did.
-    fmt::print(stderr, "{}\nall workers begin again {}\n", printable(first_line(loss.message())),
-               schedmp::beginning_at(place, counts_steps));
+    tell_line(printable(first_line(loss.message())));
+    tell_line(format("all workers begin again {}", schedmp::beginning_at(place, counts_steps)));
   };
   return options;
 }

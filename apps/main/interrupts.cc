@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <ctime>
 #include <string_view>
 
 #include "runtime/error.h"
@@ -15,6 +16,15 @@ namespace {
 // A signal handler has nowhere else to look.
 std::atomic<runtime::Interrupt*> request_of_this_run{nullptr};
 static_assert(std::atomic<runtime::Interrupt*>::is_always_lock_free);
+std::atomic<int64_t> first_signal_at{0};  // milliseconds
+static_assert(std::atomic<int64_t>::is_always_lock_free);
+
+// Whatever may be called in a signal handler.
+int64_t now_in_milliseconds() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+}
 
 extern "C" void on_signal(int signal) {
   runtime::Interrupt* request = request_of_this_run.load();
@@ -23,24 +33,35 @@ extern "C" void on_signal(int signal) {
     return;
   }
   if (request != nullptr && !request->asked()) {
+    first_signal_at = now_in_milliseconds();
     request->ask();
     if (!request->raised()) ::alarm(kGraceSeconds);
     return;
   }
+  if (now_in_milliseconds() - first_signal_at < kOneSignal.count()) return;
   constexpr std::string_view kText = "error: interrupted twice\n";
   const ssize_t written = ::write(STDERR_FILENO, kText.data(), kText.size());
   static_cast<void>(written);
   ::_exit(exit_code(ErrorCode::kInterrupted));
 }
 
-void install(void (*handler)(int)) {
+void handle(int signal, void (*handler)(int)) {
   struct sigaction action {};
   action.sa_handler = handler;
   sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART;
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);
-  ::sigaction(SIGALRM, &action, nullptr);
+  ::sigaction(signal, &action, nullptr);
+}
+
+bool is_ignored(int signal) {
+  struct sigaction now {};
+  ::sigaction(signal, nullptr, &now);
+  return now.sa_handler == SIG_IGN;
+}
+
+void install(void (*handler)(int)) {
+  for (const int signal : {SIGINT, SIGTERM, SIGALRM}) handle(signal, handler);
+  if (!is_ignored(SIGHUP)) handle(SIGHUP, handler);  // as nohup(1) asks
 }
 
 }  // namespace

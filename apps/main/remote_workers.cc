@@ -205,7 +205,7 @@ void RemoteWorkers::show_output(Line& line) {
 void RemoteWorkers::show(Line& line, const std::string& text) {
   std::string shown = printable(text.ends_with('\r') ? text.substr(0, text.size() - 1) : text);
   if (shown.empty()) return;
-  fmt::print(stderr, "{}: {}\n", line.host.host, shown);
+  tell_line(format("{}: {}", line.host.host, shown));
   line.last_words = std::move(shown);
 }
 

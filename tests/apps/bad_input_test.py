@@ -6,7 +6,7 @@ import resource
 import subprocess
 import unittest
 
-from kerf_command import KERF, SLOW, KerfTest, run, write_images
+from kerf_command import KERF, SLOW, KerfTest, free_address, run, write_images
 
 QUICK = ("--workers", 2, "--steps", 2, "--no-test", "--transport", "inproc")
 
@@ -74,8 +74,13 @@ class Reports(KerfTest):
 
     def test_no_folder_and_no_report(self):
         self.file.unlink()
-        self.assert_one_error(run("report", self.folder / "run"), "run.json")
+        self.assert_one_error(run("report", self.folder / "run"), "run.json", "a run writes it at its end")
         self.assert_one_error(run("report", "/nowhere"), "/nowhere")
+
+    def test_a_run_that_has_not_ended_has_checkpoints(self):
+        self.train("mlp", "--data", "synthetic:64x784x10", *QUICK, "--save-every", 1)
+        self.file.unlink()
+        self.assert_one_error(run("report", self.folder / "run"), "run.json", f"--resume {self.folder / 'run' / 'checkpoints'}", "kerf checkpoint")
 
     def test_a_truncated_report(self):
         text = self.file.read_text()
@@ -119,6 +124,14 @@ class Output(KerfTest):
                                         timeout=60 * SLOW, check=False)
                 self.assertEqual(answer.returncode, 1, answer.stderr)
                 self.assertIn("kerf: error: the standard output cannot be written", answer.stderr.splitlines()[-1])
+
+    def test_a_full_disk_behind_the_standard_error_costs_its_lines_alone(self):
+        address = free_address()
+        worker = self.start("worker", "--connect", address)
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            answer = subprocess.run([KERF, "train", "mlp", "--data", "synthetic:64x784x10", "--workers", "1", "--steps", "2", "--no-test", "--listen", address,
+                                     "--out", self.folder / "out"], stderr=full, stdout=subprocess.DEVNULL, timeout=60 * SLOW, check=False)
+        self.assertEqual((answer.returncode, worker.wait(10 * SLOW)), (0, 0))
 
     def test_a_limit_on_the_size_of_files(self):
         plan = self.folder / "plan.json"

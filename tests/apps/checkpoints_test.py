@@ -1,56 +1,17 @@
 """A training that is interrupted goes on from its last checkpoint to the same weights and the same record; what is no checkpoint of it is refused by
-name; kerf checkpoint tells what there is, and finds what was changed. R14 is a number of the contract on faults, as in restarts_test.py."""
+name; kerf checkpoint tells what there is, and finds what was changed."""
 
 import errno
-import fcntl
 import json
 import os
 import pathlib
 import shutil
 import signal
 import subprocess
-import time
 import unittest
 
-from kerf_command import (KERF, SLOW, KerfTest, connect, free_address, read_safetensors, run, shared_memory, wait_until, workers_of,
-                          write_images)
-
-RUN = {"--sizes": "784-48-24-10", "--batch": 32, "--epochs": 6, "--optimizer": "adam", "--lr-schedule": "cosine", "--clip-norm": 2}
-
-
-class CheckpointTest(KerfTest):
-    def setUp(self):
-        super().setUp()
-        (self.folder / "images").mkdir()
-        write_images(self.folder / "images", 320)
-        self.data = f"idx:{self.folder / 'images'}"
-        self.run_of = self.run_with()
-
-    def run_with(self, *changed):
-        """The run's flags, some with another value."""
-        flags = {**RUN, "--data": self.data, **dict(zip(changed[::2], changed[1::2], strict=True))}
-        return ("mlp", *(each for pair in flags.items() for each in pair))
-
-    def weights(self, out):
-        return (self.folder / out / "weights.safetensors").read_bytes()
-
-    def checkpoints(self, out):
-        answer = run("checkpoint", self.folder / out, "--json")
-        return json.loads(answer.stdout)["checkpoints"] if answer.returncode == 0 else []
-
-    def interrupted(self, out, *more, end):
-        """A run that `end` ends once it has a checkpoint."""
-        process = self.start("train", *more, "--out", self.folder / out)
-        folder = self.folder / out / "checkpoints"
-        self.assertTrue(wait_until(lambda: [*folder.glob("checkpoint-*/manifest.json")], 60))
-        end(process)
-        process.communicate(timeout=60)
-        self.assertNotEqual(process.returncode, 0, "it was over before")
-
-    def expect_same(self, record, whole, out):
-        for what in ("losses", "gradient_norms", "learning_rates", "evaluations", "skipped"):
-            self.assertEqual(record[what], whole[what], what)
-        self.assertEqual(self.weights(out), self.weights("whole"))
+from checkpoint_case import CheckpointTest
+from kerf_command import KERF, SLOW, read_safetensors, run, wait_until, workers_of
 
 
 class Checkpoints(CheckpointTest):
@@ -255,105 +216,6 @@ class Checkpoints(CheckpointTest):
         self.train(*run_of, "--save-every", 5, out="plain")
         self.assert_one_error(run("train", *run_of, "--replicas", 2, "--consistency", "ssp:0", "--resume", self.folder / "plain", "--out", self.folder / "other"),
                               "its run had no --consistency, and this one has ssp:0")
-
-
-class R14(CheckpointTest):
-    """Asked to end, by SIGTERM or Ctrl-C, a run leaves a checkpoint and nothing else, soon."""
-
-    WITHIN = 8  # seconds
-
-    def setUp(self):
-        super().setUp()
-        self.shared_before = shared_memory()
-        self.long = self.run_with("--epochs", 100000, "--lr-schedule", "constant", "--workers", 2)
-
-    def begun(self, *more):
-        process = self.start("train", *self.long, *more, "--out", self.folder / "out")
-        self.await_line(process, "epoch 1/")
-        return process
-
-    def await_line(self, process, part):
-        said = []
-        while part not in (line := process.stderr.readline()):
-            said.append(line)
-            self.assertTrue(line, f"it ended before it said '{part}': {''.join(said)}")
-
-    def assert_ended(self, process, since):
-        _, errors = process.communicate(timeout=self.WITHIN * SLOW)
-        self.assertLess(time.monotonic() - since, self.WITHIN * SLOW)
-        self.assertEqual(process.returncode, 130, errors)
-        self.assert_nothing_runs_on(self.shared_before)
-        self.assertEqual([path for path in self.folder.glob("out/**/.*")], [], "temporary files")
-        return errors
-
-    def assert_saved(self, errors):
-        """One between two that were due, from which the same bits come."""
-        (checkpoint,) = self.checkpoints("out")
-        self.assertGreater(checkpoint["number"] % 1_000_000, 0)
-        self.assertRegex(errors, rf"error: interrupted; --resume \S*/checkpoints goes on from checkpoint-{checkpoint['number']}\n")
-        self.assertIn(f"kerf: note: `kerf checkpoint {self.folder / 'out'} --export weights.safetensors` writes the weights of the newest checkpoint\n", errors)
-        steps = checkpoint["number"] + 5
-        whole = self.train(*self.long, "--steps", steps, out="whole")
-        self.expect_same(self.train(*self.long, "--steps", steps, "--resume", self.folder / "out", out="again"), whole, "again")
-        shutil.rmtree(self.folder / "out")
-
-    def test_of_local_workers(self):
-        for number in (signal.SIGTERM, signal.SIGINT):
-            with self.subTest(signal=number.name):
-                process = self.begun("--save-every", 1_000_000)
-                since = time.monotonic()
-                os.killpg(process.pid, number)  # as a terminal and service managers do
-                self.assert_saved(self.assert_ended(process, since))
-
-    def test_of_workers_that_connected(self):
-        for number in (signal.SIGTERM, signal.SIGINT):
-            with self.subTest(signal=number.name):
-                address = free_address()
-                workers = [self.start("worker", "--connect", address) for _ in range(2)]
-                process = self.begun("--save-every", 1_000_000, "--listen", address)
-                since = time.monotonic()
-                process.send_signal(number)
-                errors = self.assert_ended(process, since)
-                for worker in workers:
-                    self.assertEqual(worker.wait(5 * SLOW), 0)
-                self.assertIsNone(connect(address, 0), "nobody listens")
-                self.assert_saved(errors)
-
-    def test_behind_the_loss_of_a_worker_too(self):
-        process = self.begun("--save-every", 1_000_000)
-        since = time.monotonic()
-        os.kill(workers_of(process.pid)[0], signal.SIGKILL)
-        process.send_signal(signal.SIGTERM)
-        self.assert_saved(self.assert_ended(process, since))
-
-    def test_twice_is_at_once(self):
-        process = self.begun("--save-every", 1_000_000)
-        os.kill(workers_of(process.pid)[0], signal.SIGSTOP)
-        process.send_signal(signal.SIGTERM)
-        self.await_line(process, "a checkpoint comes first")
-        since = time.monotonic()
-        process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=self.WITHIN * SLOW)
-        self.assertLess(time.monotonic() - since, 1 * SLOW)
-        self.assertEqual(process.returncode, 130)
-        self.assertIn("interrupted twice", errors)
-        self.assert_nothing_runs_on(self.shared_before)
-
-    def test_what_is_left_of_a_killed_run_goes_with_the_next(self):
-        for within, saves in ((".", ()), ("checkpoints", ("--save-every", 5))):
-            with self.subTest(within=within):
-                folder = self.folder / "out" / within
-                folder.mkdir(parents=True)
-                dead, alive, young = (folder / f".kerf-000000000000000{i}.tmp" for i in range(3))
-                for file in (dead, alive, young):
-                    file.write_bytes(b"half of")
-                for file in (dead, alive):
-                    os.utime(file, (1, 1))
-                os.utime(young, (later := time.time() + 3600, later))
-                with open(alive, "rb") as writer:
-                    fcntl.flock(writer, fcntl.LOCK_EX)
-                    self.train(*self.run_with("--epochs", 1), *saves, out="out")
-                    self.assertEqual(sorted(folder.glob(".*")), [alive, young])
 
 
 class Command(CheckpointTest):

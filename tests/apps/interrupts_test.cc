@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <thread>
+
 namespace kerf::apps {
 namespace {
 
@@ -22,6 +24,19 @@ TEST(Interrupts, AskWhoHasAndEndHimWhenTheGraceIsOver) {
   EXPECT_GT(::alarm(0), 0U) << "nothing will end it";
   ::raise(SIGALRM);
   EXPECT_TRUE(interrupts.request()->raised());
+}
+
+TEST(Interrupts, TakeTwoAtOnceForOneAndEndTheProcessAtALaterSecond) {
+  const auto interrupted = [](std::chrono::milliseconds between) {
+    const Interrupts interrupts;
+    interrupts.request()->heed(true);
+    ::raise(SIGTERM);
+    std::this_thread::sleep_for(between);
+    ::raise(SIGTERM);
+    ::_exit(0);
+  };
+  EXPECT_EXIT(interrupted({}), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(interrupted(2 * kOneSignal), testing::ExitedWithCode(130), "interrupted twice");
 }
 
 TEST(Interrupts, LeaveNoAlarmBehind) {

@@ -6,8 +6,8 @@ import json
 import re
 import unittest
 
+from dying import BYE, RESULTS, SCHEDULER, STEPS, WORK, DyingTest
 from kerf_command import run
-from restarts_test import BYE, RESULTS, SCHEDULER, STEPS, WORK, DyingTest
 from small_programs import factorisation, write_small_data
 
 LINK = 256  # and above: the link's own, which have no numbers
