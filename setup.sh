@@ -10,7 +10,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-packages=(g++ cmake ninja-build pkg-config ccache libzmq3-dev cppzmq-dev libsodium-dev libcereal-dev libdnnl-dev
+packages=(g++ cmake ninja-build pkg-config ccache python3 libzmq3-dev cppzmq-dev libsodium-dev libcereal-dev libdnnl-dev
   ocl-icd-opencl-dev libboost-dev libboost-graph-dev nlohmann-json3-dev libcli11-dev libfmt-dev
   zlib1g-dev libonnx-dev libprotobuf-dev libpng-dev libjpeg62-turbo-dev
   libgtest-dev libgmock-dev libbenchmark-dev dataset-fashion-mnist)
@@ -19,7 +19,7 @@ target=(--target kerf)
 case "${1:-}" in
   "") ;;
   --tests)
-    packages+=(python3 python3-numpy python3-torch libopenblas0-pthread python3-onnx libonnx-testdata
+    packages+=(python3-numpy python3-torch libopenblas0-pthread python3-onnx libonnx-testdata
       clang-format clang-tidy git util-linux iproute2 strace openssh-client openssh-server slurmctld slurmd slurm-client munge)
     preset=${2:-release}
     target=(${3:+--target "$3"})  # or what the preset says

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <ctime>
@@ -45,35 +46,29 @@ extern "C" void on_signal(int signal) {
   ::_exit(exit_code(ErrorCode::kInterrupted));
 }
 
-void handle(int signal, void (*handler)(int)) {
-  struct sigaction action {};
-  action.sa_handler = handler;
-  sigemptyset(&action.sa_mask);
-  action.sa_flags = SA_RESTART;
-  ::sigaction(signal, &action, nullptr);
-}
-
-bool is_ignored(int signal) {
-  struct sigaction now {};
-  ::sigaction(signal, nullptr, &now);
-  return now.sa_handler == SIG_IGN;
-}
-
-void install(void (*handler)(int)) {
-  for (const int signal : {SIGINT, SIGTERM, SIGALRM}) handle(signal, handler);
-  if (!is_ignored(SIGHUP)) handle(SIGHUP, handler);  // as nohup(1) asks
-}
+constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP, SIGALRM};
+std::array<struct sigaction, kSignals.size()> before_this_run;
 
 }  // namespace
 
 Interrupts::Interrupts() {
   request_of_this_run = request_.get();
-  install(on_signal);
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;
+  for (size_t i = 0; i < kSignals.size(); ++i) {
+    struct sigaction& before = before_this_run[i];
+    ::sigaction(kSignals[i], &action, &before);
+    if (kSignals[i] == SIGHUP && before.sa_handler == SIG_IGN)  // as nohup(1) asks
+      ::sigaction(SIGHUP, &before, nullptr);
+  }
 }
 
 Interrupts::~Interrupts() {
   ::alarm(0);
-  install(SIG_DFL);
+  for (size_t i = 0; i < kSignals.size(); ++i)
+    ::sigaction(kSignals[i], &before_this_run[i], nullptr);
   request_of_this_run = nullptr;
 }
 

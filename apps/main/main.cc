@@ -35,6 +35,16 @@ namespace {
 
 int usage_code() { return exit_code(ErrorCode::kUsage); }
 
+extern "C" void on_end_of_first_process(int signal) { ::_exit(128 + signal); }
+
+// The kernel has no default action for the first process of a container: Ctrl-C would do nothing
+// but within a run.
+void end_when_asked_as_first_process() {
+  if (::getpid() != 1) return;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP})
+    if (std::signal(signal, on_end_of_first_process) == SIG_IGN) std::signal(signal, SIG_IGN);
+}
+
 // What was printed may still be on its way: a full disk is noticed here or never.
 int finish(int code) {
   errno = 0;
@@ -122,6 +132,7 @@ int main(int argc, char** argv, const apps::Executable& executable) {
   using apps::complain;
   // A write beyond the limit on the size of files fails then, and is told; workers inherit this.
   std::signal(SIGXFSZ, SIG_IGN);
+  apps::end_when_asked_as_first_process();
   try {
     if (const auto code = runtime::watch_if_warden(argc, argv)) return *code;
     return apps::parse_and_run(argc, argv, executable);

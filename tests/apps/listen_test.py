@@ -1,5 +1,7 @@
 """`kerf train --listen` waits for `kerf worker --connect`, and computes the same."""
 
+import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -231,6 +233,27 @@ class Containers(KerfTest):
         self.assertEqual(record["restarts"], 1)
         self.assert_same(record, own)
         self.assertEqual([container.wait(10 * SLOW) for container in containers], [0, 0])
+
+    def test_end_when_asked_also_where_nothing_runs_yet(self):
+        """By Ctrl-C and `podman stop`, for which a container's first process has no action but its own."""
+        for asked in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(signal=asked.name):
+                unread, full = os.pipe()
+                self.addCleanup(os.close, unread)
+                self.addCleanup(os.close, full)
+                os.write(full, bytes(fcntl.fcntl(full, fcntl.F_SETPIPE_SZ, 4096)))
+                process = subprocess.Popen([*self.CONTAINER, KERF, "models"], stdin=subprocess.DEVNULL, stdout=full)
+                self.addCleanup(process.wait)
+                self.addCleanup(process.kill)
+                first = child_of(process.pid)
+
+                def ended(process=process, first=first, asked=asked):
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(first, asked)  # over and over: it may have come before kerf was there
+                    return process.poll() is not None
+
+                self.assertTrue(wait_until(ended, 10), "it writes, and nobody reads")
+                self.assertEqual(process.returncode, 128 + asked)
 
 
 if __name__ == "__main__":
