@@ -47,7 +47,10 @@ std::string objection_to(const std::string& word, const std::string& host) {
   if (!from || from->is_loopback())
     return there->is_loopback() ? "" : "lies beyond this host, where its worker is";
   if (there == from) return {};
-  return kerf::format("is not on {}, where its worker speaks from", host);
+  return kerf::format(
+      "is not on {}, where its worker speaks from: between hosts of a run there may be no NAT, and "
+      "no tunnel of one port",
+      host);
 }
 
 std::string names_of(const std::vector<TransportKind>& kinds) {
@@ -99,8 +102,8 @@ std::vector<TransportKind> by_host_memory(std::vector<TransportKind> kinds) {
 
 void check_endpoint_address(const std::vector<TransportKind>& kinds, const std::string& address,
                             const std::string& host) {
-  const auto refuse = [&](const std::string& why) {
-    throw Error(ErrorCode::kProtocol, kerf::format("'{}' {}", address.substr(0, 100), why));
+  const auto refuse = [](const std::string& what, const std::string& why) {
+    throw Error(ErrorCode::kProtocol, kerf::format("'{}' {}", what.substr(0, 100), why));
   };
   const std::vector<std::string> words = words_of(address);
   std::set<std::string_view> schemes;
@@ -109,13 +112,13 @@ void check_endpoint_address(const std::vector<TransportKind>& kinds, const std::
     const auto scheme = std::ranges::find_if(
         schemes, [&](std::string_view each) { return word.starts_with(each); });
     if (scheme == schemes.end() || word.ends_with(":*"))
-      refuse(kerf::format("is not an address of an endpoint over {}", names_of(kinds)));
+      refuse(address, kerf::format("is not an address of an endpoint over {}", names_of(kinds)));
     const std::string why = *scheme == kInprocScheme ? "" : objection_to(word, host);
-    if (!why.empty()) refuse(why);
+    if (!why.empty()) refuse(word, why);
     schemes.erase(scheme);
   }
   if (!schemes.empty())
-    refuse(kerf::format("is not an address of an endpoint over {}", names_of(kinds)));
+    refuse(address, kerf::format("is not an address of an endpoint over {}", names_of(kinds)));
 }
 
 std::string address_over(TransportKind kind, const std::string& address) {

@@ -55,13 +55,15 @@ void check_address(const std::string& address) {
   if (!address.starts_with("tcp://"))
     refuse(address, "is not of the form tcp://HOST:PORT or ipc://@NAME");
   const auto parts = split_tcp(address);
+  const char* const without_host = "has no name or number of a host before its port";
+  if (address.starts_with("tcp://:")) refuse(address, without_host);
   if (!parts)
     refuse(address,
            "has no port up to 65535: write tcp://HOST:PORT, where 0 is any that is free to a "
            "scheduler");
   if (is_every_interface(parts->host))
     refuse(address, "means every interface of this host: name the one that workers come by");
-  if (!is_host(parts->host)) refuse(address, "has no name or number of a host before its port");
+  if (!is_host(parts->host)) refuse(address, without_host);
 }
 
 void check_local_address(const std::string& address) {

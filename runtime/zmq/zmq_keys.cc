@@ -48,11 +48,13 @@ void check_guarded(const struct stat& facts, mode_t forbidden, const fs::path& p
 // That others may not change: they could put files of their own into it.
 class KeyFolder {
  public:
-  explicit KeyFolder(const fs::path& path)
-      : path_(path), folder_(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  // `origin` is where what is missing would come from.
+  KeyFolder(const fs::path& path, const char* origin)
+      : path_(path),
+        origin_(origin),
+        folder_(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
     struct stat facts {};
-    if (folder_.number() < 0 || ::fstat(folder_.number(), &facts) != 0)
-      refuse_keys(path_, kerf::format("it cannot be opened: {}", std::strerror(errno)));
+    if (folder_.number() < 0 || ::fstat(folder_.number(), &facts) != 0) refuse_unopened(path_);
     check_guarded(facts, kOthersWrite, path_);
   }
 
@@ -61,11 +63,20 @@ class KeyFolder {
     OpenFile file(::openat(folder_.number(), name, RegularFile::kFlags | O_NOFOLLOW));
     if (file.number() < 0 && errno == ELOOP)
       refuse_keys(path_ / name, "it is a symbolic link: put the file itself there");
+    if (file.number() < 0 && errno == ENOENT) refuse_unopened(path_ / name);
     return {(path_ / name).string(), std::move(file)};
   }
 
  private:
+  [[noreturn]] void refuse_unopened(const fs::path& path) const {
+    const int why = errno;
+    const bool missing = why == ENOENT || why == ENOTDIR;
+    refuse_keys(path, kerf::format("it cannot be opened: {}{}", std::strerror(why),
+                                   missing ? kerf::format("; {}", origin_) : ""));
+  }
+
   const fs::path path_;
+  const char* const origin_;
   const OpenFile folder_;
 };
 
@@ -85,7 +96,9 @@ std::string decode_key(const std::string& text, const std::string& where) {
   std::array<uint8_t, kKeyBytes> bytes{};
   if (text.size() != kKeyCharacters || text.find('\0') != std::string::npos ||
       zmq_z85_decode(bytes.data(), text.c_str()) == nullptr)
-    throw Error(ErrorCode::kUsage, "it holds no key, which is 40 characters of Z85", where);
+    throw Error(ErrorCode::kUsage,
+                "it holds no key, which is 40 characters of Z85: copy it again, or make new keys",
+                where);
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
@@ -175,13 +188,15 @@ void make_keys(const fs::path& folder) {
 }
 
 SchedulerKeys read_scheduler_keys(const fs::path& folder) {
-  const KeyFolder keys(folder);
+  const KeyFolder keys(folder, "a run takes the folder that `kerf keys make` made");
   return {.secret_key = read_key(keys.file("scheduler.secret"), kOthersAny),
           .allowed = read_allowed(keys.file("workers.allowed"))};
 }
 
 WorkerKeys read_worker_keys(const fs::path& folder) {
-  const KeyFolder keys(folder);
+  const KeyFolder keys(folder,
+                       "a worker takes a folder with worker.secret and scheduler.public of the "
+                       "run's keys: copy them there");
   const std::string secret = read_key(keys.file("worker.secret"), kOthersAny);
   return {.secret_key = secret,
           .public_key = public_of(secret),

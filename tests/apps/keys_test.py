@@ -158,9 +158,14 @@ class Keys(KerfTest):
                 self.assert_refused(command, file, "chmod")
                 os.chmod(file, 0o600)
                 file.unlink()
-                self.assert_refused(command, file, "cannot be opened")
+                self.assert_refused(command, file, "cannot be opened", "`kerf keys make`" if command is train else "copy them there")
                 file.write_bytes(sound)
                 os.chmod(file, 0o600)
+
+    def test_a_folder_of_keys_that_is_not_there(self):
+        nowhere = self.folder / "nowhere"
+        self.assert_refused(("train", *RUN, "--listen", "tcp://127.0.0.1:*", "--keys", nowhere, "--out", self.folder / "out"), nowhere, "`kerf keys make`")
+        self.assert_refused(("worker", "--connect", "tcp://127.0.0.1:1", "--keys", nowhere), nowhere, "worker.secret", "copy them there")
 
     def assert_refused(self, command, *parts):
         answer = run(*command, timeout=20 * SLOW)

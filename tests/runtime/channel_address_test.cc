@@ -1,4 +1,5 @@
 // Which addresses a worker may tell as its endpoint's: others would be sent there.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "runtime/channel.h"
@@ -74,6 +75,11 @@ TEST(EndpointAddress, IsOfTheHostThatItsWorkerSpeaksFrom) {
                                                         {"tcp://10.0.0.2:*", "10.0.0.2"},
                                                         {"tcp://10.0.0.2:99999", "10.0.0.2"}})
     EXPECT_TRUE(refused("ipc://@kerf-0123 " + address, host)) << address << " of " << host;
+  const auto error = error_of(
+      [&] { check_endpoint_address(kinds, "ipc://@kerf-0123 tcp://10.0.0.3:5555", "10.0.0.2"); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->message(), testing::StartsWith("'tcp://10.0.0.3:5555' is not on 10.0.0.2,"));
+  EXPECT_THAT(error->message(), testing::HasSubstr("no NAT"));
 }
 
 TEST(EndpointAddress, HasAWordForEachWayThere) {
