@@ -41,15 +41,19 @@ RestartMemory restart_memory(const std::vector<int64_t>& taken, const std::vecto
   return all;
 }
 
-std::string kept_text(const RestartMemory& kept) {
+std::string kept_text(const RestartMemory& kept, bool keeps_checkpoints) {
   if (kept.forbidden.empty())
     return format(
         "memory of the scheduler's host for copies that a restart needs, on top of the peaks: {}",
         bytes_text(kept.bytes));
+  if (keeps_checkpoints)
+    return format(
+        "nothing is kept in memory for a restart but the checkpoints of --keep-workers, which no "
+        "cap counts: {}. Behind a loss a run begins again from the newest of these",
+        kept.forbidden);
   return format(
       "nothing is kept in memory for a restart: {}. Behind a loss a run begins again from the "
-      "disk, "
-      "or its first step",
+      "disk, or its first step",
       kept.forbidden);
 }
 

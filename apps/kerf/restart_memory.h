@@ -24,7 +24,8 @@ RestartMemory restart_memory(const std::vector<int64_t>& taken, const std::vecto
                              const std::vector<runtime::DeviceKind>& kinds,
                              std::optional<int64_t> cap, std::optional<int64_t> host);
 
-// For people, in a line.
-std::string kept_text(const RestartMemory& kept);
+// For people, in a line. `keeps_checkpoints`: of a run with --keep-workers, whose memory is asked
+// for and counts against no cap.
+std::string kept_text(const RestartMemory& kept, bool keeps_checkpoints = false);
 
 }  // namespace kerf::apps

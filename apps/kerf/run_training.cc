@@ -226,7 +226,7 @@ Outcome run_training(RunKind kind, const Planned& planned, const schedmp::Schedu
     require(keeps || !flags.buddy_every || snapshots.memory, "--buddy-every",
             format("there is no room for what workers hold: {}; give more, or leave it out",
                    outcome.kept->forbidden));
-    if (!keeps) tell_notes({kept_text(*outcome.kept)});
+    if (!keeps) tell_notes({kept_text(*outcome.kept, snapshots.memory != nullptr)});
   }
   if (const int64_t steps = outcome.training->total_steps(); options.rates.warm_up > steps)
     tell_notes({format("the warm-up takes {}, and the run has {}",

@@ -106,7 +106,11 @@ std::string was_kept_text(const RunRecord& record) {
   if (!record.kept) return {};
   const RunRecord::Kept& of = *record.kept;
   if (!of.forbidden.empty())
-    return format("nothing was kept in memory for a restart: {}\n", of.forbidden);
+    return format("nothing was kept in memory for a restart{}: {}\n",
+                  record.checkpoints && record.checkpoints->in_memory > 0
+                      ? " but the checkpoints of --keep-workers"
+                      : "",
+                  of.forbidden);
   return format(
       "memory of the scheduler's host for copies that a restart needs, on top of the peaks: two of "
       "{}\n",

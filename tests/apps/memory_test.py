@@ -94,6 +94,8 @@ class KeptForARestart(KerfTest):
                 self.assertEqual(json.loads(answer.stdout)["kept"]["forbidden"], told or "")
                 self.assertEqual(told is None, fits)
                 self.assertEqual("nothing is kept in memory for a restart: worker" in answer.stderr, not fits)
+        more = ("--memory", max(needed) - 1, "--keep-workers", 5, "--save-every", 0, *BRIEFLY[:2], "--steps", 2, "--no-test", "--out", self.folder / "run")
+        self.assertIn("nothing is kept in memory for a restart but the checkpoints of --keep-workers, which no cap counts: worker", run("train", *self.RUN, *more).stderr)
         text = run("plan", *self.RUN, "--memory", max(needed) - 1).stdout
         self.assertIn("nothing is kept in memory for a restart", text)
 
