@@ -84,12 +84,15 @@ class Loop {
     }
   }
 
-  // Whoever ends it while it waits for others is told what there is to go on from.
+  // Whoever ends it while it waits for others, or had no more time for it, is told what there is to
+  // go on from.
   void recover(const Error& error) {
     try {
       tasks_.recover(error);
     } catch (const Error& why) {
-      const std::string way_on = snapshots_.way_on();
+      std::string way_on = snapshots_.way_on();
+      if (way_on.empty() && asked_)
+        way_on = "no checkpoint was written, since the run came to no place for one in time";
       if (why.code() != ErrorCode::kInterrupted || way_on.empty()) throw;
       throw Error(why.code(), kerf::format("interrupted; {}", way_on));
     }

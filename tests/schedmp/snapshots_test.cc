@@ -371,6 +371,31 @@ TEST_F(SnapshotsTest, WhoKeepsNoneOrTooSoonIsInterruptedAtOnce) {
   }
 }
 
+// Who asked waits no longer.
+struct Hastened : public Walk {
+  using Walk::Walk;
+  Decision schedule(int64_t round) override {
+    if (round == 9) interrupt->raise();
+    return Walk::schedule(round);
+  }
+};
+
+TEST_F(SnapshotsTest, WhoCameToNoPlaceForOneInTimeSaysSo) {
+  Hastened walk(2, 2);
+  walk.asked_to_end_at = 6;
+  runtime::CrewOptions options;
+  options.workers = 2;
+  options.transport = runtime::TransportKind::kInproc;
+  options.handlers = handlers_of({{"walk", worker_half<WalkWorker>}});
+  options.interrupt = walk.interrupt;
+  const auto crew = runtime::Crew::assemble(options);
+  const auto error = tests::error_of(
+      [&] { schedmp::run(walk, *crew, {.snapshots = kept(1000), .interrupt = walk.interrupt}); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kInterrupted);
+  EXPECT_THAT(error->message(), HasSubstr("interrupted; no checkpoint was written"));
+}
+
 TEST_F(SnapshotsTest, AProgramThatKeepsNoneIsToldBeforeItRuns) {
   Hurry hurry(1, 1);
   hurry.fails_at = 0;
