@@ -113,7 +113,7 @@ Executor::Executor(const partitioner::Model& model, const partitioner::Plan& pla
                                             static_cast<Machine&>(*this))),
       current_(training_ ? training_.get() : evaluation_.get()),
       parameters_(model, current_->parts, *bench_, optimizer, seed, training_ != nullptr,
-                  micro_batches_),
+                  micro_batches_, [&activity = workplace.activity] { activity.progress(); }),
       mailbox_(model, plan, credits, workplace),
       slots_(plan.routes.size()),
       held_(plan.routes.size()) {

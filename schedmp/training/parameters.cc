@@ -45,7 +45,7 @@ class Settled {
 
 Parameters::Parameters(const partitioner::Model& model, std::vector<const partitioner::Part*> parts,
                        ops::Workbench& bench, const ops::OptimizerOptions& optimizer, uint64_t seed,
-                       bool trains, int micro_batches)
+                       bool trains, int micro_batches, const Alive& alive)
     : model_(model), parts_(std::move(parts)), bench_(bench), optimizer_(optimizer) {
   for (const partitioner::Part* part : parts_) {
     views_.emplace_back(part->locals.size());
@@ -58,23 +58,34 @@ Parameters::Parameters(const partitioner::Model& model, std::vector<const partit
   const auto to_view = [&](const Tensor& at, const TensorView& view) {
     views_[at.part][static_cast<size_t>(at.local)] = view;
   };
+  const auto is_there = [&] {
+    if (alive) alive();
+  };
   lay_out(weights, 1, to_view);
   lay_out_packed();
-  for (const Tensor& at : weights) begin(at, seed);
+  is_there();
+  for (const Tensor& at : weights) {
+    begin(at, seed);
+    is_there();
+  }
   if (!trains) return;
   const auto of_kind = [&](LocalKind kind) {
     return tensors([kind](const Local& local) { return local.kind == kind && local.persistent(); });
   };
   for (const LocalKind kind :
-       {LocalKind::kParameterGradient, LocalKind::kHomeGradient, LocalKind::kStep})
+       {LocalKind::kParameterGradient, LocalKind::kHomeGradient, LocalKind::kStep}) {
     lay_out(of_kind(kind), 1, to_view);
+    is_there();
+  }
   const int ahead = parts_.empty() ? 0 : parts_.front()->ahead;  // the schedule's, of all
   lay_out(of_kind(LocalKind::kStatistics), micro_batches + ahead, to_view);
   const std::vector<Tensor> homes = tensors([](const Local& local) { return local.trained; });
-  for (int state = 0; state < optimizer_.states(); ++state)
+  for (int state = 0; state < optimizer_.states(); ++state) {
     lay_out(homes, 1, [&](const Tensor& at, const TensorView& view) {
       states_[at.part][static_cast<size_t>(at.local)].push_back(view);
     });
+    is_there();
+  }
   const auto of_part = [&](size_t part) {
     std::vector<Tensor> own = homes;
     std::erase_if(own, [&](const Tensor& each) { return each.part != part; });
@@ -238,7 +249,7 @@ void Parameters::update(size_t part, int home, const TensorView& gradient,
                 states_[part][static_cast<size_t>(home)], step);
 }
 
-void Parameters::load(const std::filesystem::path& safetensors) {
+void Parameters::load(const std::filesystem::path& safetensors, const Alive& alive) {
   changed();
   StoredWeights file(safetensors);
   for (const Tensor& at : tensors(holds_weights)) {
@@ -246,6 +257,7 @@ void Parameters::load(const std::filesystem::path& safetensors) {
     if (value.literal != nullptr) continue;
     fill(weights_of(at),
          [&](const RowRange& rows, size_t /*row_bytes*/) { return file.read(value, rows); });
+    if (alive) alive();
   }
 }
 
@@ -263,7 +275,8 @@ Parameters::Tensor Parameters::holder(const std::vector<Tensor>& all, partitione
 
 // A run that trains nothing has no homes, only what calls read: the share is a part of that.
 void Parameters::save(size_t part, int number, const std::vector<ops::Layout>& layouts,
-                      std::unique_ptr<runtime::WritableFile> safetensors) const {
+                      std::unique_ptr<runtime::WritableFile> safetensors,
+                      const Alive& alive) const {
   std::vector<Tensor> mine = tensors(holds_weights);
   std::erase_if(mine, [&](const Tensor& each) { return each.part != part; });
   std::vector<NamedSpec> specs;
@@ -276,7 +289,10 @@ void Parameters::save(size_t part, int number, const std::vector<ops::Layout>& l
   }
   SafetensorsWriter file(std::move(safetensors), specs);
   for (const auto& [from, box] : shares)
-    save(weights_of(from), *box, [&](std::string_view bytes) { file.write(bytes); });
+    save(weights_of(from), *box, [&](std::string_view bytes) {
+      file.write(bytes);
+      if (alive) alive();
+    });
   file.commit();
 }
 

@@ -28,10 +28,12 @@ class Parameters {
  public:
   // Of the parts of one worker, with what so many micro-batches say of a state. Initialised from
   // `seed`, by the elements' place in the whole tensor; gradients and states, which only a run that
-  // `trains` has, are 0. All references outlive this.
+  // `trains` has, are 0. All references outlive this. `alive` is called whenever one is written:
+  // many take longer than a worker may be without progress.
+  using Alive = std::function<void()>;
   Parameters(const partitioner::Model& model, std::vector<const partitioner::Part*> parts,
              ops::Workbench& bench, const ops::OptimizerOptions& optimizer, uint64_t seed,
-             bool trains, int micro_batches);
+             bool trains, int micro_batches, const Alive& alive = {});
 
   // Of a persistent local of a part (by its place among the worker's).
   const ops::TensorView& view(size_t part, int local) const {
@@ -65,11 +67,11 @@ class Parameters {
 
   // Both wait for the device: they are no part of a step. This worker's shares out of a file of
   // whole tensors. Throws Error{kUsage} naming what is missing or of another shape.
-  void load(const std::filesystem::path& safetensors);
+  void load(const std::filesystem::path& safetensors, const Alive& alive = {});
   // What `layouts` lay out, by value, on one of these parts: named by its place among the worker's,
   // and by its number in the plan.
   void save(size_t part, int number, const std::vector<ops::Layout>& layouts,
-            std::unique_ptr<runtime::WritableFile> safetensors) const;
+            std::unique_ptr<runtime::WritableFile> safetensors, const Alive& alive = {}) const;
   // For checkpoints: weights and optimizer states, all that is here, or as `layouts` share it out,
   // each box once. The slices are written while this lives and no step is under way.
   std::vector<StoredSlice> slices(Reach reach, const std::vector<ops::Layout>& layouts) const;

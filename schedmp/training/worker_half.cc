@@ -60,7 +60,7 @@ TrainingWorker::TrainingWorker(const TrainingFactories& factories, runtime::Work
       model_, plan_, job.trains ? std::optional(work_of(training_)) : std::nullopt,
       std::move(evaluation), job.credits, workplace_,
       optimizer_of_worker(job.optimizer, job.replicas), job.seed);
-  if (!job.weights.empty()) executor_->parameters().load(job.weights);
+  if (!job.weights.empty()) executor_->parameters().load(job.weights, alive());
   if (job.trains && (job.replicas.count > 1 || job.history > 0)) share_weights();
   if (executor_->reads_data()) open_data(factories);
 }
@@ -97,8 +97,7 @@ void TrainingWorker::open_data(const TrainingFactories& factories) {
   workplace_.activity.doing("opening data set " + job_.dataset);
   const auto open = [&](Split split, const std::string& fingerprint) {
     auto data = factories.dataset(job_.dataset, split,
-                                  {[&activity = workplace_.activity] { activity.progress(); },
-                                   &model_, numbering_of_weights(job_.weights)});
+                                  {alive(), &model_, numbering_of_weights(job_.weights)});
     if (data->fingerprint() != fingerprint)
       throw Error(
           ErrorCode::kUsage,
@@ -180,7 +179,8 @@ void TrainingWorker::save() const {
   const std::vector<int> parts = executor_->part_numbers();
   for (size_t part = 0; part < parts.size(); ++part)
     executor_->parameters().save(part, parts[part], plan_.layouts,
-                                 workplace_.store.create(shard_file(job_.shards, parts[part])));
+                                 workplace_.store.create(shard_file(job_.shards, parts[part])),
+                                 alive());
 }
 
 std::vector<StoredSlice> TrainingWorker::slices(Reach reach) {

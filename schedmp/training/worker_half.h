@@ -36,6 +36,10 @@ class TrainingWorker {
  private:
   // All but slots, and what it proved to take on the host.
   void cap_memory(int64_t on_host);
+  // For what takes long, and gets on.
+  Alive alive() const {
+    return [&activity = workplace_.activity] { activity.progress(); };
+  }
   int replica() const { return job_.first_worker / plan_.workers_bound(); }
   void share_weights();
   std::vector<StoredSlice> slices(Reach reach);

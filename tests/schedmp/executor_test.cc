@@ -14,11 +14,13 @@
 #include "partitioner/cut.h"
 #include "partitioner/zoo.h"
 #include "runtime/error.h"
+#include "runtime/store.h"
 #include "schedmp/schedules.h"
 #include "schedmp/training/lanes.h"
 #include "tests/support/allocation_meter.h"
 #include "tests/support/errors.h"
 #include "tests/support/random_dataset.h"
+#include "tests/support/temporary_folder.h"
 
 namespace kerf::schedmp {
 namespace {
@@ -118,6 +120,8 @@ class Alone {
   }
   Executor& executor() { return *executor_; }
   const GuardedDevice& device() const { return *device_; }
+  const std::vector<ops::Layout>& layouts() const { return plan_.layouts; }
+  int64_t progress() const { return activity_.report().progress; }
 
  private:
   static int64_t features(const Model& model) {
@@ -180,6 +184,20 @@ TEST(Executor, ReadsEveryRowOfAStep) {
       EXPECT_EQ(alone.executor().places_read(rows), all);
     }
   }
+}
+
+// Who writes gigabytes of weights before the first step takes longer than a worker may be silent.
+TEST(Executor, GetsOnWithEachTensorThatItBeginsAndWrites) {
+  const Model model = partitioner::make_zoo_model("mlp", {{24, 16, 5}});
+  Alone alone(model, 1, schedule_of(kTogether));
+  const int64_t begun = alone.progress();
+  EXPECT_GE(begun, 4) << "two layers, each with weights and a bias";
+  const tests::TemporaryFolder folder;
+  runtime::LocalStore store;
+  int written = 0;
+  alone.executor().parameters().save(0, 0, alone.layouts(), store.create(folder / "w.safetensors"),
+                                     [&] { ++written; });
+  EXPECT_GE(written, 4);
 }
 
 // A step of one micro-batch has all but what is handed in one region, from its first block to its
