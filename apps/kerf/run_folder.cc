@@ -2,9 +2,7 @@
 
 #include <unistd.h>
 
-#include <cerrno>
 #include <charconv>
-#include <csignal>
 #include <string_view>
 
 #include "apps/kerf/plan_schedule.h"
@@ -22,15 +20,16 @@ constexpr const char* kScheduleFile = "schedule.txt";
 constexpr const char* kPictureFile = "plan.svg";
 constexpr std::string_view kShares = ".shares-";
 
-// Share folders that killed runs left here.
-void remove_abandoned_shares(const fs::path& out) {
+// Share folders that killed runs left here, of whatever process: those of containers have the same
+// numbers.
+void remove_shares(const fs::path& out) {
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(out, ignored)) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with(kShares)) continue;
     pid_t owner = 0;
     std::from_chars(name.data() + kShares.size(), name.data() + name.size(), owner);
-    if (owner > 0 && ::kill(owner, 0) != 0 && errno == ESRCH) fs::remove_all(entry.path(), ignored);
+    if (owner > 0) fs::remove_all(entry.path(), ignored);
   }
 }
 
@@ -106,8 +105,8 @@ std::string RunFolder::text() const {
   return text;
 }
 
-ShareFolder::ShareFolder(const fs::path& folder) {
-  remove_abandoned_shares(folder);
+ShareFolder::ShareFolder(const fs::path& folder) : lock_(schedmp::lock_folder(folder)) {
+  if (lock_ != nullptr) remove_shares(folder);  // else they are of a run that goes on
   std::string name = (fs::absolute(folder) / format("{}{}-XXXXXX", kShares, ::getpid())).string();
   if (::mkdtemp(name.data()) == nullptr)
     throw Error(ErrorCode::kUnavailable, "cannot make a folder here", folder.string());

@@ -9,11 +9,13 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "apps/kerf/planned.h"
 #include "apps/profile_file.h"
+#include "schedmp/folder_lock.h"
 #include "schedmp/schedule.h"
 
 namespace kerf::apps {
@@ -54,7 +56,7 @@ class RunFolder {
 };
 
 // Where workers leave their shares of weights, or of answers: FOLDER/.shares-PID-XXXXXX. Gone when
-// the run is over, however it ends; after a SIGKILL, when the next one begins.
+// the run is over, however it ends; after a SIGKILL, when the next one begins there alone.
 class ShareFolder {
  public:
   // In a folder that is there. Throws Error{kUnavailable}.
@@ -65,6 +67,7 @@ class ShareFolder {
   const std::filesystem::path& path() const { return path_; }
 
  private:
+  const std::shared_ptr<const schedmp::FolderLock> lock_;  // empty: another run has it
   std::filesystem::path path_;
 };
 

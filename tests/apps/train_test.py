@@ -1,8 +1,8 @@
 """`kerf train`: files where they were promised, and what its report tells."""
 
+import fcntl
 import json
 import os
-import subprocess
 import unittest
 
 from kerf_command import KerfTest, read_safetensors, run, write_images
@@ -101,16 +101,18 @@ class Train(KerfTest):
         self.assertEqual(answer.returncode, 0, answer.stderr)
 
     def test_shares_that_a_killed_run_left_go_with_the_next(self):
-        gone = subprocess.Popen(["true"])
-        gone.wait()
+        """Unless another run goes on there: its lock tells, and no number of a process, which those of containers share."""
         out = self.folder / "run"
-        mine, others = out / f".shares-{gone.pid}-AbCdEf", out / f".shares-{os.getpid()}-AbCdEf"
-        for folder in (mine, others, out / ".shares-of-mine"):
+        left, other = out / f".shares-{os.getpid()}-AbCdEf", out / ".shares-of-mine"
+        for folder in (left, other):
             folder.mkdir(parents=True)
             (folder / "0.safetensors").write_bytes(b"share")
+        with open(out / ".kerf-lock", "w", encoding="utf-8") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.train("mlp", *SYNTHETIC, *BRIEFLY)
+            self.assertEqual({*out.glob(".*")}, {left, other, out / ".kerf-lock"})
         self.train("mlp", *SYNTHETIC, *BRIEFLY)
-        self.assertEqual(sorted(path.name for path in out.iterdir() if path.name.startswith(".")),
-                         sorted([others.name, ".shares-of-mine"]))
+        self.assertEqual({*out.glob(".*")}, {other})
 
     def test_the_human_report_names_figures_and_paths(self):
         answer = run("train", "lenet5", *SYNTHETIC, "--workers", 2, "--steps", 2, "--out", self.folder / "run")
