@@ -76,7 +76,7 @@ void add_commands(CLI::App& app, const Executable& executable, Chosen& chosen) {
 
 // CLI11 tells some of them from behind.
 std::string not_expected(const CLI::App& app, const CLI::ExtrasError& error) {
-  const std::string told = first_line(error.what());
+  std::string told = first_line(error.what());
   const size_t colon = told.find(": ");
   const std::vector<std::string> left = app.remaining(true);
   if (colon == std::string::npos || left.empty()) return told;

@@ -81,7 +81,7 @@ class GuardedDevice final : public runtime::Device {
 // One worker that holds all of a plan.
 class Alone {
  public:
-  Alone(Model model, int stages, Schedule schedule, int64_t batch = 21,
+  Alone(Model model, int stages, const Schedule& schedule, int64_t batch = 21,
         const std::vector<int64_t>& given_sizes = {})
       : model_(std::move(model)),
         data_(200, features(model_), 5),
