@@ -16,6 +16,7 @@
 #include "ops/workbench.h"
 #include "partitioner/part.h"
 #include "runtime/store.h"
+#include "schedmp/snapshot_part.h"
 
 namespace kerf::schedmp {
 
@@ -30,7 +31,6 @@ class Parameters {
   // `seed`, by the elements' place in the whole tensor; gradients and states, which only a run that
   // `trains` has, are 0. All references outlive this. `alive` is called whenever one is written:
   // many take longer than a worker may be without progress.
-  using Alive = std::function<void()>;
   Parameters(const partitioner::Model& model, std::vector<const partitioner::Part*> parts,
              ops::Workbench& bench, const ops::OptimizerOptions& optimizer, uint64_t seed,
              bool trains, int micro_batches, const Alive& alive = {});
