@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
@@ -75,10 +76,21 @@ def child_of(pid):
     return wait_until(lambda: [int(each) for each in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()], 10)[0]
 
 
+def free_port():
+    """Below those that the system itself gives: nobody who asks for any port gets this one meanwhile."""
+    given = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        with socket.socket() as probe:
+            port = random.randrange(10000, given)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+
+
 def free_address():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"tcp://127.0.0.1:{probe.getsockname()[1]}"
+    return f"tcp://127.0.0.1:{free_port()}"
 
 
 def connect(address, seconds=20):

@@ -6,14 +6,13 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
 
-from kerf_command import KERF, SLOW, KerfTest, processes_of, read_safetensors, run, wait_until
+from kerf_command import KERF, SLOW, KerfTest, free_port, processes_of, read_safetensors, run, wait_until
 
 RUN = ("lenet5", "--data", "synthetic:256x784x10", "--workers", 2, "--no-test")
 HOSTS = ("node0", "node1", "stranger")
@@ -38,9 +37,7 @@ class Server:
         for name in ("host", "mine", "other"):
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.folder / name], check=True, stdin=subprocess.DEVNULL)
         shutil.copy(self.folder / "mine.pub", self.folder / "authorized")
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port()
         (self.folder / "known").write_text(f"[127.0.0.1]:{port} " + (self.folder / "host.pub").read_text())
         (self.folder / "sshd_config").write_text(
             f"Port {port}\nListenAddress 127.0.0.1\nHostKey {self.folder}/host\nAuthorizedKeysFile {self.folder}/authorized\n"

@@ -2,6 +2,7 @@
 // strangers get nothing through, each kind of them told of at most once a second.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -271,6 +272,27 @@ TEST_F(GuardedControl, AnotherSchedulerGetsNoWorker) {
   EXPECT_FALSE(client->flush(after(100ms)));
 }
 
+// A port of this host that nobody listens at, and that nobody else gets before it is let go.
+class SilentPort {
+ public:
+  SilentPort() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in place{};
+    place.sin_family = AF_INET;
+    place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof place;
+    auto* const any = reinterpret_cast<sockaddr*>(&place);
+    KERF_CHECK(::bind(socket_->number(), any, length) == 0 &&
+               ::getsockname(socket_->number(), any, &length) == 0);
+    address_ = kerf::format("tcp://127.0.0.1:{}", ntohs(place.sin_port));
+  }
+  const std::string& address() const { return address_; }
+  void let_go() { socket_.reset(); }
+
+ private:
+  std::optional<OpenFile> socket_;
+  std::string address_;
+};
+
 // What a worker that registers at `address` by these keys says of itself, long before it gives up.
 class Unheard {
  public:
@@ -306,17 +328,12 @@ TEST_F(GuardedControl, AWorkerThatGetsNoAnswerSaysWhatStandsBetweenThem) {
                         folder_ / "mixed" / "scheduler.public");
   const auto keys = [&](const char* name) { return (folder_ / name).string(); };
   const auto open = make_control_server("tcp://127.0.0.1:*");
-  std::string later;
-  {
-    zmq::socket_t place(context_, zmq::socket_type::router);
-    place.bind("tcp://127.0.0.1:*");
-    later = place.get(zmq::sockopt::last_endpoint);
-  }
+  SilentPort later;
   Unheard unlisted(server_->address(), keys("mixed"));
   Unheard of_another(server_->address(), keys("others"));
   Unheard without(server_->address(), "");
   Unheard needless(open->address(), keys("keys"));
-  Unheard early(later, keys("keys"));
+  Unheard early(later.address(), keys("keys"));
   Unheard served(server_->address(), keys("keys"));
   const std::array all{&unlisted, &of_another, &without, &needless, &early};
   const auto begin = Clock::now();
@@ -337,11 +354,12 @@ TEST_F(GuardedControl, AWorkerThatGetsNoAnswerSaysWhatStandsBetweenThem) {
                                                        keys("others") + "/scheduler.public")));
   EXPECT_THAT(without.told(), ElementsAre(HasSubstr("give --keys DIR")));
   EXPECT_THAT(needless.told(), ElementsAre(HasSubstr("has no keys")));
-  EXPECT_THAT(early.told(),
-              ElementsAre(HasSubstr("nobody listens at " + later + " yet; waiting, for 60 s")));
+  EXPECT_THAT(early.told(), ElementsAre(HasSubstr("nobody listens at " + later.address() +
+                                                  " yet; waiting, for 60 s")));
   EXPECT_TRUE(heard);
   EXPECT_THAT(served.told(), IsEmpty());
-  const auto come = serve(later);
+  later.let_go();
+  const auto come = serve(later.address());
   std::optional<ControlServer::Incoming> registered;
   for (const auto end = after(10s); !registered && Clock::now() < end;) {
     EXPECT_FALSE(early.is_answered());
