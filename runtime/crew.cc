@@ -1,7 +1,5 @@
-// How a crew is made, wired and ended.
+// How a crew is made and wired, again behind a loss.
 #include "runtime/crew.h"
-
-#include <signal.h>
 
 #include <algorithm>
 #include <map>
@@ -20,17 +18,9 @@ namespace {
 using namespace std::chrono_literals;
 using State = Member::State;
 
-constexpr auto kPoliteStop = 1s;
-constexpr auto kOrderlyStop = 10s;
 // What ends a worker before it has begun would do so for ever; so many of whichever end it, too.
 constexpr int kLossesOfOneWhileAssembled = 3;
 constexpr int kLossesWhileAssembled = 10;
-
-// Whether it has left, as far as it tells; of a process, whether that has ended.
-bool has_left(const Member& member) {
-  if (member.process) return member.process_end.has_value();
-  return member.state == State::kLeft || member.state == State::kAbsent || member.failure;
-}
 
 void check_size(const LaneTable& lanes, size_t workers) {
   KERF_CHECK(lanes.size() == workers, "{} rows of channels for {} workers", lanes.size(), workers);
@@ -80,6 +70,7 @@ void LiveCrew::begin_epoch() {
   server_->watch(interrupt_->descriptor());
   const std::lock_guard lock(mutex_);
   roster_.emplace(options_, *server_, std::move(members), std::exchange(returning_, {}));
+  roster_->note_in(came_);
   if (!options_.listen.empty()) {
     store_.emplace(
         store_rules_, options_.workers, [this] { server_->wake(); }, options_.tell);
@@ -136,27 +127,9 @@ void LiveCrew::start_processes(std::vector<Member>& members) {
   server_ = make_control_server(address, options_.workers + kStrangersAtMost);
 }
 
-LiveCrew::~LiveCrew() {
-  listener_ = {};
-  const std::lock_guard listening(listening_);
-  try {
-    if (roster_) tell_all_to_stop();
-    const auto deadline = after(kPoliteStop);
-    const auto gone = [](const Member& member) { return has_left(member) || member.broken_at; };
-    const auto any = [&] { return !all_of_members(gone) || !roster_->spares().empty(); };
-    while (roster_ && !handed_over_ && any() && Clock::now() < deadline)
-      if (const auto incoming = receive(std::min(deadline, after(kCheckEvery)))) hear(*incoming);
-  } catch (const std::exception&) {
-    // Politeness failed; what follows does not depend on it.
-  }
-  roster_.reset();   // kills and reaps the processes that are left
-  store_.reset();    // wakes the server
-  server_.reset();   // threads that nobody welcomed see that nobody will
-  threads_.clear();  // joins
-}
-
 void LiveCrew::assemble(const Waiting& waiting) {
   const std::lock_guard listening(listening_);
+  awaited_until_ = own_time() + options_.assemble_timeout;
   std::map<std::optional<int>, int> losses;  // by worker
   for (int all = 1;; ++all) {
     try {
@@ -377,47 +350,6 @@ void LiveCrew::check_transports(const LaneTable& send) const {
     for (size_t v = 0; v < send[u].size(); ++v)
       if (u != v && !send[u][v].empty())
         std::ignore = transport_between(static_cast<int>(u), static_cast<int>(v));
-}
-
-void LiveCrew::stop() {
-  const std::lock_guard listening(listening_);
-  throw_if_over();
-  tell_all_to_stop();
-  const auto deadline = own_time() + kOrderlyStop;
-  while (!all_of_members(has_left)) {
-    if (own_time() >= deadline)
-      fail(Error(ErrorCode::kTimeout,
-                 kerf::format("not all workers left within {:.0f} s:{}",
-                              std::chrono::duration<double>(kOrderlyStop).count(),
-                              others_of(roster_->members(), -1, Clock::now()))));
-    throw_if_over();
-    step();
-  }
-  // Gone is not enough: each must have said goodbye, and a loss shows only after its last words.
-  const auto patience = own_time() + kCheckEvery;
-  while (!roster_->all(State::kLeft) && !over_ && own_time() < patience) step(after(kCheckEvery));
-  check();
-  throw_if_over();
-}
-
-void LiveCrew::tell_all_to_stop() {
-  if (stopping_) return;
-  stopping_ = true;
-  roster_->close();
-  server_->unwatch(interrupt_->descriptor());
-  for (const int spare : roster_->spares()) server_->send(spare, {ControlType::kStop, {}});
-  for (auto& member : roster_->members()) {
-    if (member.state != State::kAbsent && member.state != State::kLeft)
-      server_->send(member.peer, {ControlType::kStop, {}});
-    else if (member.process && member.state == State::kAbsent)
-      member.process->kill(SIGKILL);
-  }
-}
-
-bool LiveCrew::all_of_members(bool (*is)(const Member&)) {
-  roster_->look_at_processes();
-  const auto& members = roster_->members();
-  return std::all_of(members.begin(), members.end(), is);
 }
 
 std::unique_ptr<Crew> Crew::assemble(const CrewOptions& options, const Waiting& waiting) {

@@ -41,7 +41,7 @@ struct Origin {
   std::string host;  // Reach::host
   int process = 0;
 
-  bool operator==(const Origin&) const = default;
+  auto operator<=>(const Origin&) const = default;
 };
 
 // A place of a crew of before, and who may come back to it.
@@ -53,6 +53,9 @@ struct Returning {
 struct CrewOptions {
   int workers = 1;
   int spares = 0;  // that may wait for the place of a lost one, of those that connect
+  // Whether all workers and spares were started for this run, and would go on asking for it: at its
+  // end those that have not come yet are waited for as long as workers are, from the beginning.
+  bool awaits_all = false;
   // Whoever wishes for a number that is not to be had gets no other. A run that others began with
   // more workers grants what it can.
   bool wishes_bind = true;

@@ -1,5 +1,6 @@
 // A crew that runs: its processes or threads, the server they talk to, and who of them is still
-// there. crew.cc makes, wires and ends it; crew_listen.cc carries tasks and results and judges.
+// there. crew.cc makes and wires it, crew_listen.cc carries tasks and results and judges, and
+// crew_end.cc ends it.
 //
 // Threads: as Crew. Whoever talks to the server holds listening_: a call of the crew's thread for
 // as long as it lasts, or the listener while no call does. Who then changes what the members tell
@@ -11,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -82,6 +84,7 @@ class LiveCrew final : public Crew {
   void settle(Clock::time_point since, Clock::duration at_most);
   void fail(Error error);
   void throw_if_over() const;
+  void await_all();
   void tell_all_to_stop();
   bool all_of_members(bool (*is)(const Member&));
   void check_transports(const LaneTable& send) const;
@@ -106,6 +109,8 @@ class LiveCrew final : public Crew {
   std::optional<int> culprit_;  // whose fault it is
   bool lost_ = false;           // that is the loss of a worker which others may replace
   Clock::time_point check_at_;
+  std::set<Origin> came_;            // of all epochs
+  Clock::time_point awaited_until_;  // whoever has not come yet
   Standstill still_{kListenEvery};
   // What start() was called with.
   struct Started {

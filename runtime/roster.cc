@@ -176,10 +176,16 @@ void Roster::admit(int peer, const std::string& payload) {
       }
     return;
   }
+  note(registration);
   for (Member& member : members_)
     if (has_died(member, registration) && !member.replaced_at) member.replaced_at = Clock::now();
   if (const auto place = place_for(registration)) return welcome(*place, peer, registration);
   spares_.add(peer, std::move(registration));
+}
+
+void Roster::note(const Registration& registration) {
+  const size_t all = members_.size() + static_cast<size_t>(options_.spares);
+  if (came_ != nullptr && came_->size() < all) came_->insert(origin_of(registration));
 }
 
 void Roster::welcome(int worker, int peer, const Registration& registration) {

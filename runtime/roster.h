@@ -11,6 +11,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,9 @@ class Roster {
 
   // Workers have the files of the run by this, which outlives the roster.
   void use_store(StoreThread& store) { store_ = &store; }
+  // Who has a place, or waits for one, is noted there, which outlives the roster: as many as there
+  // may be.
+  void note_in(std::set<Origin>& came) { came_ = &came; }
   // Takes in what a peer said. A peer that breaks the protocol fails; nothing is thrown.
   void handle(const ControlServer::Incoming& incoming);
   // Notes which processes have ended.
@@ -70,6 +74,7 @@ class Roster {
   std::optional<int> place_for(const Registration& registration) const;
   bool is_reserved(int worker) const;
   bool has_died(const Member& member, const Registration& registration) const;
+  void note(const Registration& registration);
   bool is_absent(int worker) const;  // and there is such a place
   bool is_full() const;
   void welcome(int worker, int peer, const Registration& registration);
@@ -84,6 +89,7 @@ class Roster {
   Clock::time_point reserved_until_;
   std::deque<CrewResults> results_;
   bool closed_ = false;
+  std::set<Origin>* came_ = nullptr;
   StoreThread* store_ = nullptr;  // null: the crew started its workers itself
 };
 

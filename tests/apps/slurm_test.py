@@ -13,21 +13,11 @@ import tempfile
 import time
 import unittest
 
-from kerf_command import KERF, SLOW, KerfTest, child_of, read_safetensors, run, wait_until
+from kerf_command import KERF, SLOW, KerfTest, child_of, free_address, free_port, read_safetensors, run, wait_until
 
 RUN = ("lenet5", "--data", "synthetic:256x784x10", "--workers", 2, "--no-test")
 NODES = ("n0", "n1", "n2")
 DEPLOY = pathlib.Path(__file__).resolve().parents[2] / "docs/deploy"
-
-
-def free_ports(count):
-    probes = [socket.socket() for _ in range(count)]
-    for probe in probes:
-        probe.bind(("127.0.0.1", 0))
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
 
 
 class Cluster:
@@ -60,7 +50,7 @@ class Cluster:
         self.wait_for(lambda: self.call("sinfo", "--noheader", "--format=%T %D").stdout.split() == ["idle", str(len(NODES))], "slurmd")
 
     def configure(self):
-        controller, *ports = free_ports(1 + len(NODES))
+        controller, *ports = [free_port() for _ in range(1 + len(NODES))]
         host = socket.gethostname().split(".")[0]
         user = getpass.getuser()
         lines = [
@@ -156,14 +146,20 @@ class Slurm(KerfTest):
         self.same_as_here(spare, "--steps", 6)
         self.assertRegex(spare.stderr, "listening at .* for 2 other tasks\n")
 
+    def test_a_task_that_comes_when_all_is_done_is_told_so(self):
+        train = (KERF, "train", *RUN, "--steps", 6, "--json", "--out", self.folder / "far", "--spares", 1)
+        late = self.srun("-n", 3, "sh", "-c", 'test "$SLURM_PROCID" != 2 || sleep 4; exec "$@"', "sh", *train)
+        self.same_as_here(late, "--steps", 6)
+        self.assertIn("all is done; waiting for 1 more to come", late.stderr)
+
     def test_programs_are_tasks_too_and_may_be_told_where_to_meet(self):
         flags = ("least-squares", "--rows", 200, "--columns", 20, "--workers", 2, "--json")
-        [port] = free_ports(1)
-        far = self.srun("-n", 3, KERF, "run", *flags, "--launcher", "env", "--listen", f"tcp://127.0.0.1:{port}")
+        address = free_address()
+        far = self.srun("-n", 3, KERF, "run", *flags, "--launcher", "env", "--listen", address)
         self.assertEqual(far.returncode, 0, far.stderr)
         here = json.loads(run("run", *flags).stdout)
         self.assertEqual(json.loads(far.stdout)["solution"], here["solution"])
-        self.assertIn(f":{port} for 2 other tasks", far.stderr)
+        self.assertIn(f"{address} for 2 other tasks", far.stderr)
 
     def test_what_nobody_started_several_times_runs_as_ever(self):
         plan = self.srun("-n", 3, KERF, "plan", "lenet5", "--workers", 2, "--json")
