@@ -11,9 +11,9 @@ namespace kerf::ops::cpu {
 namespace wide {
 namespace {
 
-constexpr int64_t kBlockRows = 512;  // at most; with kBlockTerms half of the second cache
+constexpr int64_t kBlockRows = 256;  // at most; with kBlockTerms half of the second cache
 constexpr int64_t kSideBySide = 4;   // tiles of A laid together, where it lies by columns
-constexpr long kSecondCache = 2 << 20;
+constexpr long kSecondCache = 1 << 20;
 // Below, oneDNN is as quick.
 constexpr int64_t kLeastRows = 64;
 constexpr int64_t kLeastColumns = 256;
