@@ -69,8 +69,7 @@ void LiveCrew::begin_epoch() {
                                   options_.admission);
   server_->watch(interrupt_->descriptor());
   const std::lock_guard lock(mutex_);
-  roster_.emplace(options_, *server_, std::move(members), std::exchange(returning_, {}));
-  roster_->note_in(came_);
+  roster_.emplace(options_, *server_, std::move(members), came_, std::exchange(returning_, {}));
   if (!options_.listen.empty()) {
     store_.emplace(
         store_rules_, options_.workers, [this] { server_->wake(); }, options_.tell);

@@ -36,7 +36,7 @@
 namespace kerf::runtime {
 
 // Where a worker comes from: equal for the one behind it, whether that is the same process or
-// another of the same keeper (keeper.h).
+// another of the same keeper (keeper.h). The order is of no meaning.
 struct Origin {
   std::string host;  // Reach::host
   int process = 0;
@@ -53,9 +53,6 @@ struct Returning {
 struct CrewOptions {
   int workers = 1;
   int spares = 0;  // that may wait for the place of a lost one, of those that connect
-  // Whether all workers and spares were started for this run, and would go on asking for it: at its
-  // end those that have not come yet are waited for as long as workers are, from the beginning.
-  bool awaits_all = false;
   // Whoever wishes for a number that is not to be had gets no other. A run that others began with
   // more workers grants what it can.
   bool wishes_bind = true;
@@ -155,6 +152,10 @@ class Crew {
   virtual void allow(const std::filesystem::path& folder, StoreAccess access) = 0;
   // Ends all workers in order. Throws if one does not.
   virtual void stop() = 0;
+  // Behind it: who was started for the run and has not come yet would go on asking for it. Waits
+  // until `all` have come, of all epochs, and ends them; until assemble_timeout from the call of
+  // assemble() at most, or until an interrupt is asked for. Throws nothing for whoever does not.
+  virtual void await(int all) = 0;
   virtual void interrupt() = 0;
   virtual std::string address() const = 0;
   virtual std::vector<WorkerInfo> workers() const = 0;  // thread-safe

@@ -26,7 +26,7 @@ bool has_left(const Member& member) {
 void LiveCrew::stop() {
   const std::lock_guard listening(listening_);
   throw_if_over();
-  await_all();
+  roster_->finish();
   tell_all_to_stop();
   const auto deadline = own_time() + kOrderlyStop;
   while (!all_of_members(has_left)) {
@@ -45,24 +45,21 @@ void LiveCrew::stop() {
   throw_if_over();
 }
 
-// A run may be over before all have come who were started for it. Processes of containers may have
-// the same origin, but then they are there.
-void LiveCrew::await_all() {
-  const auto missing = [this] {
-    const int unseen = options_.workers + options_.spares - static_cast<int>(came_.size());
-    return std::min(unseen, options_.spares - static_cast<int>(roster_->spares().size()));
-  };
+void LiveCrew::await(int all) {
+  const std::lock_guard listening(listening_);
+  KERF_CHECK(stopping_, "a crew that goes on takes in whoever comes");
+  const auto missing = [&] { return all - static_cast<int>(came_.size()); };
   const auto waits = [&] {
-    return options_.awaits_all && missing() > 0 && own_time() < awaited_until_ &&
-           !interrupt_->asked();
+    return missing() > 0 && own_time() < awaited_until_ && !interrupt_->asked() &&
+           !interrupt_->raised();
   };
   if (waits() && options_.tell)
-    options_.tell(kerf::format("all is done; waiting for {} more to come, to tell {} so", missing(),
-                               missing() == 1 ? "it" : "them"));
-  while (waits()) {
-    step();
-    throw_if_over();
-  }
+    options_.tell(kerf::format(
+        "all is done; waiting for {} more to come, to tell {} so, for {:.0f} s at most", missing(),
+        missing() == 1 ? "it" : "them",
+        std::chrono::duration<double>(awaited_until_ - own_time()).count()));
+  while (waits())
+    if (const auto incoming = receive(after(kCheckEvery))) hear(*incoming);
 }
 
 void LiveCrew::tell_all_to_stop() {

@@ -48,6 +48,7 @@ class LiveCrew final : public Crew {
   std::string kept_file(int worker, int which) override;
   void allow(const std::filesystem::path& folder, StoreAccess access) override;
   void stop() override;
+  void await(int all) override;
   void interrupt() override { interrupt_->raise(); }
   std::string address() const override { return server_->address(); }
   std::vector<WorkerInfo> workers() const override;
@@ -84,7 +85,6 @@ class LiveCrew final : public Crew {
   void settle(Clock::time_point since, Clock::duration at_most);
   void fail(Error error);
   void throw_if_over() const;
-  void await_all();
   void tell_all_to_stop();
   bool all_of_members(bool (*is)(const Member&));
   void check_transports(const LaneTable& send) const;

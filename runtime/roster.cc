@@ -29,13 +29,14 @@ const Mended& counted(const Mended& mended) {
 }  // namespace
 
 Roster::Roster(const CrewOptions& options, ControlServer& server, std::vector<Member> members,
-               std::vector<Returning> returning)
+               std::set<Origin>& came, std::vector<Returning> returning)
     : options_(options),
       server_(server),
       members_(std::move(members)),
       spares_(server, options.silence),
       returning_(std::move(returning)),
-      reserved_until_(after(kComeAgain)) {
+      reserved_until_(after(kComeAgain)),
+      came_(came) {
   for (const auto& member : members_)
     if (member.process) server_.watch(member.process->descriptor());
 }
@@ -164,6 +165,11 @@ void Roster::admit(int peer, const std::string& payload) {
   } catch (const Error& error) {
     return refuse(peer, kerf::format("your registration is malformed: {}", error.message()));
   }
+  note_who_came(registration);
+  if (finished_) {
+    spares_.add(peer, std::move(registration));
+    return server_.send(peer, {ControlType::kStop, {}});
+  }
   if (!options_.wishes_bind && !is_absent(registration.wish)) registration.wish = -1;
   if (const auto why = no_place_for(registration); !why.empty()) return refuse(peer, why);
   if (const auto why = objection(registration); !why.empty()) {
@@ -176,16 +182,16 @@ void Roster::admit(int peer, const std::string& payload) {
       }
     return;
   }
-  note(registration);
   for (Member& member : members_)
     if (has_died(member, registration) && !member.replaced_at) member.replaced_at = Clock::now();
   if (const auto place = place_for(registration)) return welcome(*place, peer, registration);
   spares_.add(peer, std::move(registration));
 }
 
-void Roster::note(const Registration& registration) {
+// Also of those that are refused, which end by it.
+void Roster::note_who_came(const Registration& registration) {
   const size_t all = members_.size() + static_cast<size_t>(options_.spares);
-  if (came_ != nullptr && came_->size() < all) came_->insert(origin_of(registration));
+  if (came_.size() < all) came_.insert(origin_of(registration));
 }
 
 void Roster::welcome(int worker, int peer, const Registration& registration) {

@@ -27,16 +27,14 @@ inline constexpr auto kComeAgain = std::chrono::seconds(3);
 
 class Roster {
  public:
-  // Members with a process are watched through the server from now on. Places of `returning` are
-  // theirs for a while.
+  // Members with a process are watched through the server from now on. Who comes is noted in
+  // `came`, which outlives the roster: as many as there may be. Places of `returning` are theirs
+  // for a while.
   Roster(const CrewOptions& options, ControlServer& server, std::vector<Member> members,
-         std::vector<Returning> returning = {});
+         std::set<Origin>& came, std::vector<Returning> returning = {});
 
   // Workers have the files of the run by this, which outlives the roster.
   void use_store(StoreThread& store) { store_ = &store; }
-  // Who has a place, or waits for one, is noted there, which outlives the roster: as many as there
-  // may be.
-  void note_in(std::set<Origin>& came) { came_ = &came; }
   // Takes in what a peer said. A peer that breaks the protocol fails; nothing is thrown.
   void handle(const ControlServer::Incoming& incoming);
   // Notes which processes have ended.
@@ -45,8 +43,10 @@ class Roster {
   void look_at_spares();
   // The time of this process stood still by `by`: nobody is older for it.
   void forgive(Clock::duration by);
-  // From now on, nobody may join.
+  // From now on nobody may join, and members may leave.
   void close() { closed_ = true; }
+  // Likewise; whoever comes is told to stop, as all that are here are.
+  void finish() { closed_ = finished_ = true; }
   // Who waits for a place, as peers of the server.
   std::vector<int> spares() const { return spares_.peers(); }
   // Who may come back to the next epoch: all but those that were silent then, or lost their device.
@@ -74,7 +74,7 @@ class Roster {
   std::optional<int> place_for(const Registration& registration) const;
   bool is_reserved(int worker) const;
   bool has_died(const Member& member, const Registration& registration) const;
-  void note(const Registration& registration);
+  void note_who_came(const Registration& registration);
   bool is_absent(int worker) const;  // and there is such a place
   bool is_full() const;
   void welcome(int worker, int peer, const Registration& registration);
@@ -89,7 +89,8 @@ class Roster {
   Clock::time_point reserved_until_;
   std::deque<CrewResults> results_;
   bool closed_ = false;
-  std::set<Origin>* came_ = nullptr;
+  bool finished_ = false;
+  std::set<Origin>& came_;
   StoreThread* store_ = nullptr;  // null: the crew started its workers itself
 };
 

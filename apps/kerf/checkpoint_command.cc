@@ -25,6 +25,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int kLooks = 20;
+
 // One of them, and what is wrong with it as far as was looked. Without a manifest it is not yet
 // one, or no longer, or what a killed run left.
 struct Listed {
@@ -49,6 +51,7 @@ struct CheckpointCommand {
 
  private:
   bool remove_old(const fs::path& from) const;
+  Listed look_at(const schedmp::NumberedFolder& numbered) const;
   std::vector<Listed> list(const fs::path& from) const;
   std::vector<Listed> expect_some(const fs::path& from) const;
   fs::path export_newest(const std::vector<Listed>& all, const fs::path& from) const;
@@ -80,20 +83,34 @@ bool CheckpointCommand::remove_old(const fs::path& from) const {
   return !before.empty();
 }
 
-// Without --verify, manifests alone are read. Runs write and remove meanwhile.
+// Without --verify, manifests alone are read.
+Listed CheckpointCommand::look_at(const schedmp::NumberedFolder& numbered) const {
+  Listed one{numbered.path, numbered.number, false, {}, {}};
+  const bool finished = schedmp::has_manifest(one.path);
+  if (verify) one.faults = schedmp::faults_of(one.path);
+  try {
+    one.manifest = schedmp::read_manifest(one.path);
+  } catch (const Error& error) {
+    if (!verify) one.faults.emplace_back(error.what());
+  }
+  one.finished = finished && schedmp::has_manifest(one.path);  // before and behind the look
+  if (!one.finished) one.faults.clear();
+  return one;
+}
+
+// Runs write and remove meanwhile: the newest may be finished behind the look at it, and so the
+// others go before theirs.
 std::vector<Listed> CheckpointCommand::list(const fs::path& from) const {
+  const auto is_finished_by_now = [](const Listed& each) {
+    return !each.finished && (schedmp::has_manifest(each.path) || !fs::exists(each.path));
+  };
   std::vector<Listed> all;
-  for (const auto& [number, path] : schedmp::checkpoints_in(from)) {
-    Listed& one = all.emplace_back(Listed{path, number, false, {}, {}});
-    const bool finished = schedmp::has_manifest(path);
-    if (verify) one.faults = schedmp::faults_of(path);
-    try {
-      one.manifest = schedmp::read_manifest(path);
-    } catch (const Error& error) {
-      if (!verify) one.faults.emplace_back(error.what());
-    }
-    one.finished = finished && schedmp::has_manifest(path);  // before and behind the look
-    if (!one.finished) one.faults.clear();
+  for (int look = 0; look < kLooks; ++look) {
+    all.clear();
+    for (const auto& each : schedmp::checkpoints_in(from)) all.push_back(look_at(each));
+    if (std::ranges::any_of(all, &Listed::is_whole) ||
+        std::ranges::none_of(all, is_finished_by_now))
+      break;
   }
   return all;
 }

@@ -77,7 +77,6 @@ runtime::CrewOptions crew_options(const CrewFlags& flags, const CrewNeeds& needs
   if (!flags.listen.empty()) options.assemble_timeout = std::chrono::hours(1);
   if (flags.shrink) options.restart_timeout = kShrinkAfter;
   options.wishes_bind = !flags.shrink;
-  options.awaits_all = flags.launched;
   if (!flags.no_restart)
     options.begins_again = [](const Error& loss) {
       tell_notes({format("{}; all workers start again", first_line(loss.message()))});

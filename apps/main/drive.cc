@@ -124,6 +124,15 @@ void let_leave(runtime::Crew& crew, const CrewFlags& flags) {
   }
 }
 
+// Of a launcher's run, which may be over before the last of its tasks has begun. Who had come to a
+// run that was handed over to this one is not known; for the own worker, which somebody took the
+// place of, nobody waits.
+void await_tasks(runtime::Crew& crew, const CrewFlags& flags, const CrewNeeds& needs,
+                 bool own_worker_ended) {
+  if (flags.launched && flags.returning.empty())
+    crew.await(needs.workers + flags.spares - (own_worker_ended ? 1 : 0));
+}
+
 bool come_by_themselves(const CrewFlags& flags, const RemoteWorkers* remote) {
   return !flags.listen.empty() && remote == nullptr;
 }
@@ -183,9 +192,11 @@ Driven drive_crew(schedmp::EncodedProgram& program, const CrewFlags& flags, cons
   }
   progress.finish();
   driven.control = crew->counters();
+  const bool own_worker_ended = started.own != nullptr && started.own->has_ended();
   let_leave(*crew, flags);
   if (started.remote != nullptr) started.remote->let_leave();
   driven.crew = crew->workers();  // with what they say when they leave
+  await_tasks(*crew, flags, needs, own_worker_ended);
   return driven;
 }
 

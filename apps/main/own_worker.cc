@@ -53,6 +53,11 @@ std::optional<Error> OwnWorker::failure() const {
   return failure_;
 }
 
+bool OwnWorker::has_ended() const {
+  const std::lock_guard lock(mutex_);
+  return how_.has_value();
+}
+
 void OwnWorker::watch(const std::stop_token& stop) {
   while (!keeper_.ended()) {
     if (stop.stop_requested()) return;

@@ -38,6 +38,7 @@ class OwnWorker {
   // From now on its end is the loss of a worker, which the crew judges.
   void all_are_here();
   std::optional<Error> failure() const;
+  bool has_ended() const;
 
  private:
   void watch(const std::stop_token& stop);

@@ -11,7 +11,7 @@ namespace kerf::ops::cpu {
 namespace wide {
 namespace {
 
-constexpr int64_t kBlockRows = 256;  // at most; with kBlockTerms half of the second cache
+constexpr int64_t kBlockRows = 256;  // at most; with kBlockTerms half of kSecondCache
 constexpr int64_t kSideBySide = 4;   // tiles of A laid together, where it lies by columns
 constexpr long kSecondCache = 1 << 20;
 // Below, oneDNN is as quick.

@@ -1,5 +1,5 @@
 // Products of float32 matrices that are not small, on processors with AVX-512 and a second cache of
-// 1 MiB, where oneDNN 2.6 takes longer (ADR 52).
+// 1 MiB or more, where oneDNN 2.6 takes longer (ADR 52).
 //
 // As panel_matmul.h, with a tile of fourteen rows by thirty-two columns in registers. A block of A
 // stays in the second cache. B is laid in slivers of 32 columns, of which there are two: while one

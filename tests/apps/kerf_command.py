@@ -76,17 +76,25 @@ def child_of(pid):
     return wait_until(lambda: [int(each) for each in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()], 10)[0]
 
 
+PORTS_GIVEN = set()
+
+
 def free_port():
-    """Below those that the system itself gives: nobody who asks for any port gets this one meanwhile."""
-    given = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    """Another with each call; outside of those that the system itself gives and that launched runs take: nobody gets it meanwhile."""
+    given = range(*map(int, pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()))
+    launched = range(23000, 31000)
+    ports = [port for port in range(10000, 65536) if port not in given and port not in launched]
     while True:
+        port = random.choice(ports or range(10000, 23000))
+        if port in PORTS_GIVEN:
+            continue
         with socket.socket() as probe:
-            port = random.randrange(10000, given)
             try:
                 probe.bind(("127.0.0.1", port))
             except OSError:
                 continue
-            return port
+        PORTS_GIVEN.add(port)
+        return port
 
 
 def free_address():

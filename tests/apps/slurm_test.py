@@ -148,7 +148,7 @@ class Slurm(KerfTest):
 
     def test_a_task_that_comes_when_all_is_done_is_told_so(self):
         train = (KERF, "train", *RUN, "--steps", 6, "--json", "--out", self.folder / "far", "--spares", 1)
-        late = self.srun("-n", 3, "sh", "-c", 'test "$SLURM_PROCID" != 2 || sleep 4; exec "$@"', "sh", *train)
+        late = self.srun("-n", 3, "sh", "-c", 'test "$SLURM_PROCID" != 2 || sleep 8; exec "$@"', "sh", *train)
         self.same_as_here(late, "--steps", 6)
         self.assertIn("all is done; waiting for 1 more to come", late.stderr)
 

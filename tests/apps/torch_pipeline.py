@@ -8,13 +8,13 @@
 """
 
 import pathlib
-import socket
 import sys
 
 import torch
 import torch.distributed as dist
 import torch.distributed.pipelining as pipelining
 import torch.multiprocessing as multiprocessing
+from kerf_command import free_port
 from torch.distributed.pipelining import schedules
 
 FEATURES = 16
@@ -70,9 +70,7 @@ def train_rank(rank, csv, places, micro_batches, port, farthest):
 
 
 def train(csv, places, micro_batches):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     farthest = multiprocessing.get_context("spawn").SimpleQueue()
     ranks = max(places) + 1
     multiprocessing.spawn(train_rank, (csv, places, micro_batches, port, farthest), nprocs=ranks)

@@ -161,55 +161,77 @@ TEST(ConnectedCrew, TooFewWorkersAreCountedInTheError) {
   EXPECT_EQ(worker->wait(after(5s)), "exit code 0");
 }
 
-// As tasks of a launcher, whose run may be over before the last of them has begun.
-TEST(ConnectedCrew, WhoWasStartedForItIsAwaitedAtItsEnd) {
-  std::vector<std::string> told;
-  auto options = listening_options(1);
-  options.spares = 2;
-  options.awaits_all = true;
-  options.tell = [&](const std::string& what) { told.push_back(what); };
-  std::vector<Process> workers;
-  const auto crew = assemble_anywhere(options, [&](const std::string& address) {
-    for (int i = 0; i < 2; ++i) workers.push_back(start_worker(address));
+// Tasks of a launcher, whose run may be done before the last of them has begun: a worker and two
+// spares.
+class AwaitedTasks : public testing::Test {
+ protected:
+  static constexpr int kAll = 3;
+
+  AwaitedTasks() : options_(listening_options(1)) {
+    options_.spares = kAll - 1;
+    options_.interrupt = std::make_shared<Interrupt>();
+    options_.tell = [this](const std::string& what) { told_.push_back(what); };
+  }
+  void run_with(int tasks) {
+    begin_ = Clock::now();
+    crew_ = assemble_anywhere(options_, [&](const std::string& address) {
+      for (int i = 0; i < tasks; ++i) tasks_.push_back(start_worker(address));
+    });
+    start(*crew_, 1);
+    crew_->stop();
+    stopped_ = Clock::now();
+  }
+  void start_later() {
+    tasks_.push_back(Process::spawn({"/bin/sh", "-c", "sleep 0.5; exec \"$@\"", "sh",
+                                     KERF_TEST_WORKER, "--connect", crew_->address()}));
+  }
+  void expect_that_all_ended_well() {
+    for (Process& task : tasks_) EXPECT_EQ(task.wait(after(5s)), "exit code 0");
+  }
+
+  CrewOptions options_;
+  std::vector<std::string> told_;
+  std::unique_ptr<Crew> crew_;
+  std::vector<Process> tasks_;
+  Clock::time_point begin_, stopped_;
+};
+
+TEST_F(AwaitedTasks, AreToldThatAllIsDone) {
+  run_with(kAll - 1);
+  start_later();
+  crew_->await(kAll);
+  EXPECT_GE(Clock::now(), stopped_ + 500ms);
+  EXPECT_LT(Clock::now(), stopped_ + 10s);
+  expect_that_all_ended_well();
+  EXPECT_THAT(told_, testing::ElementsAre(testing::ContainsRegex("waiting for [12] more to come")));
+}
+
+TEST_F(AwaitedTasks, ThatDoNotComeAreAwaitedAsLongAsWorkersAre) {
+  options_.assemble_timeout = 4s;
+  run_with(1);
+  crew_->await(kAll);
+  EXPECT_GE(Clock::now(), begin_ + 4s);
+  EXPECT_LT(Clock::now(), begin_ + 12s);
+  expect_that_all_ended_well();
+}
+
+TEST_F(AwaitedTasks, ARunThatIsDoneStaysSoWhenItIsInterruptedMeanwhile) {
+  run_with(1);
+  const std::jthread interrupting([this] {
+    std::this_thread::sleep_for(300ms);
+    options_.interrupt->ask();
   });
-  start(*crew, 1);
-  const auto ended = std::async(std::launch::async, [&] { crew->stop(); });
-  EXPECT_EQ(ended.wait_for(500ms), std::future_status::timeout);
-  workers.push_back(start_worker(crew->address()));
-  ASSERT_EQ(ended.wait_for(10s), std::future_status::ready);
-  for (Process& worker : workers) EXPECT_EQ(worker.wait(after(5s)), "exit code 0");
-  EXPECT_THAT(told, testing::ElementsAre(testing::ContainsRegex("waiting for [12] more to come")));
+  crew_->await(kAll);
+  EXPECT_GE(Clock::now(), stopped_ + 300ms);
+  EXPECT_LT(Clock::now(), stopped_ + 5s);
+  expect_that_all_ended_well();
 }
 
-TEST(ConnectedCrew, WhoDoesNotComeIsAwaitedAsLongAsWorkersAre) {
-  auto options = listening_options(1);
-  options.spares = 1;
-  options.awaits_all = true;
-  options.assemble_timeout = 2s;
-  const auto begin = Clock::now();
-  std::optional<Process> worker;
-  const auto crew = assemble_anywhere(
-      options, [&](const std::string& address) { worker = start_worker(address); });
-  start(*crew, 1);
-  crew->stop();
-  EXPECT_GE(Clock::now(), begin + 2s);
-  EXPECT_EQ(worker->wait(after(5s)), "exit code 0");
-}
-
-TEST(ConnectedCrew, NobodyIsAwaitedByWhoIsAskedToEnd) {
-  auto options = listening_options(1);
-  options.spares = 1;
-  options.awaits_all = true;
-  options.interrupt = std::make_shared<Interrupt>();
-  std::optional<Process> worker;
-  const auto crew = assemble_anywhere(
-      options, [&](const std::string& address) { worker = start_worker(address); });
-  start(*crew, 1);
-  options.interrupt->ask();
-  const auto begin = Clock::now();
-  crew->stop();
-  EXPECT_LT(Clock::now(), begin + 10s);
-  EXPECT_EQ(worker->wait(after(5s)), "exit code 0");
+TEST_F(AwaitedTasks, OnceAllHaveComeNobodyIsAwaited) {
+  run_with(kAll);
+  crew_->await(kAll);
+  EXPECT_LT(Clock::now(), stopped_ + 5s);
+  expect_that_all_ended_well();
 }
 
 TEST(ConnectedCrew, AnAddressInUseIsAnErrorThatSaysSo) {

@@ -14,6 +14,7 @@
 #include "runtime/crew.h"
 #include "runtime/process.h"
 #include "tests/runtime/crew_of_words.h"
+#include "tests/runtime/joining_workers.h"
 #include "tests/support/errors.h"
 #include "tests/support/test_worker.h"
 
@@ -34,9 +35,7 @@ class Spares : public testing::Test {
   }
 
   Process start_worker(const std::vector<std::string>& more = {}) {
-    std::vector<std::string> command{KERF_TEST_WORKER, "--connect", address_};
-    command.insert(command.end(), more.begin(), more.end());
-    return Process::spawn(command);
+    return tests::start_worker(address_, more);
   }
 
   Process start_later(const std::string& seconds, const std::string& index) {

@@ -17,6 +17,7 @@
 #include "runtime/store_messages.h"
 #include "runtime/wire.h"
 #include "tests/runtime/crew_of_words.h"
+#include "tests/runtime/joining_workers.h"
 #include "tests/support/errors.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/test_worker.h"
@@ -50,9 +51,7 @@ class StoreCrew : public testing::Test {
   }
 
   void start_worker(const std::vector<std::string>& more) {
-    std::vector<std::string> command{KERF_TEST_WORKER, "--connect", address_};
-    command.insert(command.end(), more.begin(), more.end());
-    workers_.push_back(Process::spawn(command));
+    workers_.push_back(tests::start_worker(address_, more));
   }
   // A container shares sockets, and no files.
   void start_elsewhere() { start_worker({"--index", "1", "--container", "elsewhere"}); }

@@ -21,7 +21,7 @@ class AskedSnapshots : public WalksThatKeepSnapshots {};
 TEST_F(AskedSnapshots, WhoIsAskedToEndLeavesOneFromWhichTheSameBitsCome) {
   for (const auto& [depth, left] : {std::pair(1, 7), std::pair(3, 8)}) {
     std::filesystem::remove_all(folder_ / "kept");
-    Walk whole(2, depth), asked(2, depth), again(2, depth);
+    KeptWalk whole(2, depth), asked(2, depth), again(2, depth);
     run(whole, {.folder = folder_ / "whole", .every = 4});
     std::filesystem::remove_all(folder_ / "whole");
     asked.asked_to_end_at = 6;
@@ -41,17 +41,17 @@ TEST_F(AskedSnapshots, WhoIsAskedToEndLeavesOneFromWhichTheSameBitsCome) {
 }
 
 TEST_F(AskedSnapshots, WhoIsAskedToEndBehindTheLastRoundHasEnded) {
-  Walk walk(2, 3);
+  KeptWalk walk(2, 3);
   walk.asked_to_end_at = kRounds;
   EXPECT_EQ(run(walk, kept()).rounds, kRounds);
 }
 
 TEST_F(AskedSnapshots, WhoLeavesForAnotherDoesSoBehindASnapshot) {
-  Walk whole(2, 2), leaves(2, 2), again(2, 2);
+  KeptWalk whole(2, 2), leaves(2, 2), again(2, 2);
   run(whole, {.folder = folder_ / "whole", .every = 4});
   SnapshotOptions options = kept();
   options.worth_seconds = 60;  // of who is interrupted
-  const auto crew = tests::inproc_crew(2, {{"walk", worker_half<WalkWorker>}});
+  const auto crew = tests::inproc_crew(2, {{"walk", worker_half<KeptWalkWorker>}});
   EXPECT_THROW(schedmp::run(leaves, *crew,
                             {.snapshots = options, .leaves = [&] { return leaves.asked >= 10; }}),
                Left);
@@ -64,14 +64,14 @@ TEST_F(AskedSnapshots, WhoLeavesForAnotherDoesSoBehindASnapshot) {
 
 // It is asked again, once.
 TEST_F(AskedSnapshots, WhoIsToLeaveStaysWhereNoneCanBeWritten) {
-  Walk whole(2, 2);
+  KeptWalk whole(2, 2);
   run(whole, {.folder = folder_ / "whole", .every = 4});
   Hindered hindered(2, 2);
   const SnapshotOptions options = kept();
   hindered.folder = options.folder;
   int said = 0;
   const auto leaves = [&] { return hindered.asked >= 11 && said++ == 0; };
-  const auto crew = tests::inproc_crew(2, {{"walk", worker_half<WalkWorker>}});
+  const auto crew = tests::inproc_crew(2, {{"walk", worker_half<KeptWalkWorker>}});
   const LoopReport report = schedmp::run(hindered, *crew, {.snapshots = options, .leaves = leaves});
   crew->stop();
   EXPECT_EQ(report.rounds, kRounds);
@@ -81,7 +81,7 @@ TEST_F(AskedSnapshots, WhoIsToLeaveStaysWhereNoneCanBeWritten) {
 }
 
 TEST_F(AskedSnapshots, WhoStayedMayLeaveLater) {
-  Walk whole(2, 2), again(2, 2);
+  KeptWalk whole(2, 2), again(2, 2);
   run(whole, {.folder = folder_ / "whole", .every = 4});
   Hindered hindered(2, 2);
   SnapshotOptions options = kept();
@@ -91,7 +91,7 @@ TEST_F(AskedSnapshots, WhoStayedMayLeaveLater) {
     if (hindered.asked >= 21) return true;
     return hindered.asked >= 11 && !std::exchange(said, true);
   };
-  const auto crew = tests::inproc_crew(2, {{"walk", worker_half<WalkWorker>}});
+  const auto crew = tests::inproc_crew(2, {{"walk", worker_half<KeptWalkWorker>}});
   EXPECT_THROW(schedmp::run(hindered, *crew, {.snapshots = options, .leaves = leaves}), Left);
   EXPECT_TRUE(said);
   EXPECT_THAT(files(), ElementsAre("checkpoint-24"));
@@ -104,7 +104,7 @@ TEST_F(AskedSnapshots, WhoKeepsNoneOrTooSoonIsInterruptedAtOnce) {
   SnapshotOptions soon = kept();
   soon.worth_seconds = 60;
   for (const SnapshotOptions& options : {SnapshotOptions{}, soon}) {
-    Walk walk(2, 1);
+    KeptWalk walk(2, 1);
     walk.asked_to_end_at = 6;
     run(walk, options);  // its crew does not listen
     EXPECT_TRUE(walk.interrupt->raised());
@@ -112,11 +112,11 @@ TEST_F(AskedSnapshots, WhoKeepsNoneOrTooSoonIsInterruptedAtOnce) {
 }
 
 // Who asked waits no longer.
-struct Hastened : public Walk {
-  using Walk::Walk;
+struct Hastened : public KeptWalk {
+  using KeptWalk::KeptWalk;
   Decision schedule(int64_t round) override {
     if (round == 9) interrupt->raise();
-    return Walk::schedule(round);
+    return KeptWalk::schedule(round);
   }
 };
 
@@ -126,7 +126,7 @@ TEST_F(AskedSnapshots, WhoCameToNoPlaceForOneInTimeSaysSo) {
   runtime::CrewOptions options;
   options.workers = 2;
   options.transport = runtime::TransportKind::kInproc;
-  options.handlers = handlers_of({{"walk", worker_half<WalkWorker>}});
+  options.handlers = handlers_of({{"walk", worker_half<KeptWalkWorker>}});
   options.interrupt = walk.interrupt;
   const auto crew = runtime::Crew::assemble(options);
   const auto error = tests::error_of(

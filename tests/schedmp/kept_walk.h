@@ -29,7 +29,7 @@ std::string told(const Body& body) {
   return error ? error->what() : "no error";
 }
 
-struct WalkMessages {
+struct KeptWalkMessages {
   using Job = int64_t;  // a seed
   using Task = uint64_t;
   using Result = uint64_t;
@@ -39,8 +39,8 @@ constexpr int64_t kRounds = 30;
 
 // Each worker steps on from where it stands by what it is told, and is told what all have come to
 // so far: whoever forgets anything ends elsewhere.
-struct Walk : public SchedulerHalf<WalkMessages> {
-  Walk(int of_workers, int of_depth, int64_t of_seed = 7)
+struct KeptWalk : public SchedulerHalf<KeptWalkMessages> {
+  KeptWalk(int of_workers, int of_depth, int64_t of_seed = 7)
       : workers(of_workers), declared(of_depth), seed(of_seed) {}
   std::string name() const override { return "walk"; }
   int depth() const override { return declared; }
@@ -70,7 +70,7 @@ struct Walk : public SchedulerHalf<WalkMessages> {
   int64_t asked = 0;   // for a round
 };
 
-struct WalkWorker : public WorkerHalf<WalkMessages> {
+struct KeptWalkWorker : public WorkerHalf<KeptWalkMessages> {
   void start(runtime::Workplace& /*workplace*/, const int64_t& job) override {
     place = static_cast<uint64_t>(job);
   }
@@ -80,15 +80,15 @@ struct WalkWorker : public WorkerHalf<WalkMessages> {
   uint64_t place = 0;
 };
 
-struct Hurry : public Walk {
-  using Walk::Walk;
+struct Hurry : public KeptWalk {
+  using KeptWalk::KeptWalk;
   std::string name() const override { return "hurry"; }
   std::string snapshot() override { throw_no_snapshot(); }
 };
 
 class WalksThatKeepSnapshots : public testing::Test {
  protected:
-  template <class Program, class Worker = WalkWorker>
+  template <class Program, class Worker = KeptWalkWorker>
   static LoopReport run(Program& program, const SnapshotOptions& options) {
     const auto crew = tests::inproc_crew(program.workers, {{program.name(), worker_half<Worker>}});
     LoopReport report =
@@ -100,7 +100,7 @@ class WalksThatKeepSnapshots : public testing::Test {
     return {.folder = folder_ / "kept", .every = every};
   }
   // Ends in that round.
-  void interrupt(int64_t round, Walk program = Walk(2, 2)) const {
+  void interrupt(int64_t round, KeptWalk program = KeptWalk(2, 2)) const {
     program.fails_at = round;
     std::filesystem::remove_all(folder_ / "kept");
     EXPECT_THAT(told([&] { run(program, kept()); }), testing::HasSubstr("the light went out"));
@@ -112,7 +112,7 @@ class WalksThatKeepSnapshots : public testing::Test {
     std::sort(names.begin(), names.end());
     return names;
   }
-  std::string resume_error(Walk program) const {
+  std::string resume_error(KeptWalk program) const {
     return told([&] { run(program, {.resume = folder_ / "kept"}); });
   }
 
@@ -120,8 +120,8 @@ class WalksThatKeepSnapshots : public testing::Test {
 };
 
 // In some rounds its folder cannot be had: a file of that name is there.
-struct Hindered : public Walk {
-  using Walk::Walk;
+struct Hindered : public KeptWalk {
+  using KeptWalk::KeptWalk;
   Decision schedule(int64_t round) override {
     if (round == 10 || (twice && round == 22)) {
       std::filesystem::rename(folder, folder.string() + "-away");
@@ -131,7 +131,7 @@ struct Hindered : public Walk {
       std::filesystem::remove(folder);
       std::filesystem::rename(folder.string() + "-away", folder);
     }
-    return Walk::schedule(round);
+    return KeptWalk::schedule(round);
   }
   std::filesystem::path folder;
   bool twice = false;

@@ -82,6 +82,7 @@ class SavingCrew final : public runtime::Crew {
   std::vector<runtime::Returning> hand_over() override { throw_unasked("places"); }
   std::string kept_file(int, int) override { throw_unasked("files in memory"); }
   void stop() override {}
+  void await(int /*all*/) override {}
   void interrupt() override {}
   std::string address() const override { throw_unasked("an address"); }
   runtime::ControlCounters counters() const override { throw_unasked("counters"); }

@@ -15,18 +15,18 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-class Snapshots : public WalksThatKeepSnapshots {};
+class TakenSnapshots : public WalksThatKeepSnapshots {};
 
-TEST_F(Snapshots, ARunThatGoesOnEndsWithTheSameBits) {
+TEST_F(TakenSnapshots, ARunThatGoesOnEndsWithTheSameBits) {
   for (const int workers : {1, 3})
     for (const int depth : {1, 2, 5}) {
-      Walk whole(workers, depth);
+      KeptWalk whole(workers, depth);
       std::filesystem::remove_all(folder_ / "kept");
       EXPECT_EQ(run(whole, kept()).rounds, kRounds);
       EXPECT_EQ(whole.asked, kRounds + 1);
       for (const int64_t round : {5, 8, 9, 29}) {
-        interrupt(round, Walk(workers, depth));
-        Walk again(workers, depth);
+        interrupt(round, KeptWalk(workers, depth));
+        KeptWalk again(workers, depth);
         SnapshotOptions options = kept();
         options.resume = options.folder;
         EXPECT_EQ(run(again, options).rounds, kRounds);
@@ -37,31 +37,31 @@ TEST_F(Snapshots, ARunThatGoesOnEndsWithTheSameBits) {
     }
 }
 
-TEST_F(Snapshots, ThereIsOneAtATime) {
+TEST_F(TakenSnapshots, ThereIsOneAtATime) {
   interrupt(15);
   EXPECT_THAT(files(), ElementsAre("checkpoint-12"));
 }
 
-TEST_F(Snapshots, AsManyAsAreToBeKept) {
+TEST_F(TakenSnapshots, AsManyAsAreToBeKept) {
   SnapshotOptions options = kept();
   options.keep = 3;
-  Walk walk(2, 2);
+  KeptWalk walk(2, 2);
   run(walk, options);
   EXPECT_THAT(files(), ElementsAre("checkpoint-20", "checkpoint-24", "checkpoint-28"));
 }
 
 // Its older ones serve, and those that are not whole go with the next.
-TEST_F(Snapshots, TheNewestThatIsWholeCounts) {
+TEST_F(TakenSnapshots, TheNewestThatIsWholeCounts) {
   SnapshotOptions options = kept();
   options.keep = 3;
-  Walk walk(2, 2);
+  KeptWalk walk(2, 2);
   run(walk, options);
   std::filesystem::remove(folder_ / "kept" / "checkpoint-28" / "manifest.json");
   runtime::write_file_atomic(folder_ / "kept" / "checkpoint-24" / "worker-1", "");
   std::string notes;
   options.resume = options.folder;
   options.tell = [&](const std::string& what) { notes += what; };
-  Walk again(2, 2);
+  KeptWalk again(2, 2);
   run(again, options);
   EXPECT_EQ(again.place, walk.place);
   EXPECT_EQ(again.asked, kRounds + 1 - 20);
@@ -70,9 +70,9 @@ TEST_F(Snapshots, TheNewestThatIsWholeCounts) {
   EXPECT_THAT(files(), ElementsAre("checkpoint-20", "checkpoint-24", "checkpoint-28"));
 }
 
-TEST_F(Snapshots, OneThatCannotBeWrittenIsToldAndTheRunGoesOn) {
+TEST_F(TakenSnapshots, OneThatCannotBeWrittenIsToldAndTheRunGoesOn) {
   for (const int workers : {1, 3}) {
-    Walk undisturbed(workers, 2);
+    KeptWalk undisturbed(workers, 2);
     SnapshotOptions options = kept();
     std::filesystem::remove_all(options.folder);
     run(undisturbed, options);  // rounds wait for each other at the same places
@@ -94,7 +94,7 @@ TEST_F(Snapshots, OneThatCannotBeWrittenIsToldAndTheRunGoesOn) {
   }
 }
 
-TEST_F(Snapshots, WhereOthersHaveAFolderOfItsNameNoneIsWritten) {
+TEST_F(TakenSnapshots, WhereOthersHaveAFolderOfItsNameNoneIsWritten) {
   const std::filesystem::path others = folder_ / "kept" / "checkpoint-12";
   std::filesystem::create_directories(others);
   for (const char* name : {"manifest.json", "worker-0"})
@@ -102,7 +102,7 @@ TEST_F(Snapshots, WhereOthersHaveAFolderOfItsNameNoneIsWritten) {
   std::vector<std::string> notes;
   SnapshotOptions options = kept();
   options.tell = [&](const std::string& what) { notes.push_back(what); };
-  Walk walk(2, 2);
+  KeptWalk walk(2, 2);
   EXPECT_EQ(run(walk, options).snapshots.failed, 1);
   EXPECT_THAT(notes, ElementsAre(AllOf(HasSubstr("checkpoint-12: "), HasSubstr("moved away"))));
   EXPECT_THAT(files(), ElementsAre("checkpoint-12", "checkpoint-28"));
@@ -112,44 +112,44 @@ TEST_F(Snapshots, WhereOthersHaveAFolderOfItsNameNoneIsWritten) {
 }
 
 // Before the first is written, for which there may be no room otherwise.
-TEST_F(Snapshots, WhatWasNotFinishedGoesWhenTheNextRunBegins) {
+TEST_F(TakenSnapshots, WhatWasNotFinishedGoesWhenTheNextRunBegins) {
   const std::filesystem::path begun = folder_ / "kept" / "checkpoint-40";
   std::filesystem::create_directories(begun);
   for (const char* name : {"scheduler", "worker-0", ".kerf-0123456789abcdef.tmp"})
     runtime::write_file_atomic(begun / name, "half of");
-  Walk walk(2, 2);
+  KeptWalk walk(2, 2);
   walk.fails_at = 1;
   EXPECT_THAT(told([&] { run(walk, kept()); }), HasSubstr("the light went out"));
   EXPECT_THAT(files(), ElementsAre());
 }
 
-TEST_F(Snapshots, BySecondsThereAreSome) {
-  Walk walk(2, 2);
+TEST_F(TakenSnapshots, BySecondsThereAreSome) {
+  KeptWalk walk(2, 2);
   run(walk, {.folder = folder_ / "kept", .every_seconds = 1e-9});
   EXPECT_THAT(files(), ElementsAre("checkpoint-30"));
 }
 
 // Its state cannot be had from the second snapshot on.
-struct ForgetfulWorker : public WalkWorker {
+struct ForgetfulWorker : public KeptWalkWorker {
   std::string snapshot() override {
     if (++asked > 1) throw Error(ErrorCode::kUnavailable, "nothing comes to mind");
-    return WalkWorker::snapshot();
+    return KeptWalkWorker::snapshot();
   }
   int asked = 0;
 };
 
-TEST_F(Snapshots, OneThatCannotBeTakenLeavesTheOneBefore) {
-  Walk walk(2, 1);
-  EXPECT_THAT(told([&] { run<Walk, ForgetfulWorker>(walk, kept()); }),
+TEST_F(TakenSnapshots, OneThatCannotBeTakenLeavesTheOneBefore) {
+  KeptWalk walk(2, 1);
+  EXPECT_THAT(told([&] { run<KeptWalk, ForgetfulWorker>(walk, kept()); }),
               HasSubstr("nothing comes to mind"));
-  Walk whole(2, 1), again(2, 1);
+  KeptWalk whole(2, 1), again(2, 1);
   run(whole, {.folder = folder_ / "other", .every = 4});
   run(again, {.folder = folder_ / "third", .every = 4, .resume = folder_ / "kept"});
   EXPECT_EQ(again.asked, kRounds + 1 - 4);
   EXPECT_EQ(again.place, whole.place);
 }
 
-TEST_F(Snapshots, AProgramThatKeepsNoneIsToldBeforeItRuns) {
+TEST_F(TakenSnapshots, AProgramThatKeepsNoneIsToldBeforeItRuns) {
   Hurry hurry(1, 1);
   hurry.fails_at = 0;
   EXPECT_THAT(told([&] { run(hurry, kept()); }), HasSubstr("keeps no snapshots"));
