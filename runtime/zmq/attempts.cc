@@ -104,7 +104,10 @@ void Attempts::connect_anew() {
   connect_socket(client_, aim_.address);
 }
 
+// Of two that do not suit each other, whoever notices first hangs up, often before it has said what
+// the other could go by: other attempts may end otherwise.
 Clock::time_point Attempts::tell_at() const {
+  if (seen_ == Hindrance::kHungUp) return begin_ + 2 * kSoon;
   if (seen_ != Hindrance::kNobody) return begin_ + kSoon;
   return begin_ +
          std::max<std::chrono::milliseconds>(kSoon, unanswered_.patience / kPartOfPatience);
@@ -134,7 +137,7 @@ std::string Attempts::hindrance() const {
       return keys ? kerf::format(
                         "whoever listens at {} has not shown that it is the scheduler of "
                         "{}/scheduler.public: if it is another's, copy that of the run's keys, or "
-                        "mend the address",
+                        "mend the address; if it has no keys, start the run with --keys",
                         address, aim_.keys)
                   : kerf::format(
                         "whoever listens at {} has not shown that it is a scheduler of kerf: "

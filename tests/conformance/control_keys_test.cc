@@ -353,7 +353,8 @@ TEST_F(GuardedControl, AWorkerThatGetsNoAnswerSaysWhatStandsBetweenThem) {
   EXPECT_THAT(of_another.told(), ElementsAre(HasSubstr("shown that it is the scheduler of " +
                                                        keys("others") + "/scheduler.public")));
   EXPECT_THAT(without.told(), ElementsAre(HasSubstr("give --keys DIR")));
-  EXPECT_THAT(needless.told(), ElementsAre(HasSubstr("has no keys")));
+  EXPECT_THAT(needless.told(),
+              ElementsAre(AllOf(HasSubstr("has no keys"), HasSubstr("start the run with --keys"))));
   EXPECT_THAT(early.told(), ElementsAre(HasSubstr("nobody listens at " + later.address() +
                                                   " yet; waiting, for 60 s")));
   EXPECT_TRUE(heard);
