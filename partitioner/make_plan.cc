@@ -33,10 +33,7 @@ std::optional<Infeasible> check_memory(const Plan& plan, const PlanRequest& requ
       [&](const WorkerPrediction& a, const WorkerPrediction& b) { return over(a) < over(b); });
   if (most == plan.workers.end() || over(*most) == 0) return std::nullopt;
   Infeasible result;
-  for (size_t s = 0; s < plan.stages.size(); ++s)
-    for (const int part : plan.stages[s].parts)
-      if (plan.binding[static_cast<size_t>(part)] == most->worker)
-        result.stage = static_cast<int>(s);
+  result.stage = last_stage_of(plan, most->worker);
   result.cap = request.cap_of(most->worker).value();
   result.over = over(*most);
   if (result.cap != request.memory) result.of_device = most->worker;
@@ -103,6 +100,14 @@ std::optional<Plan> try_plan(const Model& model, const PlanRequest& request,
 
 bool is_within(const std::optional<Plan>& plan, const PlanRequest& request) {
   return plan && !check_memory(*plan, request);
+}
+
+int last_stage_of(const Plan& plan, int worker) {
+  int last = 0;
+  for (size_t s = 0; s < plan.stages.size(); ++s)
+    for (const int part : plan.stages[s].parts)
+      if (plan.binding[static_cast<size_t>(part)] == worker) last = static_cast<int>(s);
+  return last;
 }
 
 int64_t peak_of(const Plan& plan) {

@@ -1,11 +1,15 @@
 // What to change of a request that nothing fits.
 #include <algorithm>
 #include <map>
+#include <utility>
 
+#include "partitioner/least_memory.h"
 #include "partitioner/tried_plan.h"
 
 namespace kerf::partitioner {
 namespace {
+
+constexpr int64_t kFinestPart = 512;  // of a device's memory, where operators are many
 
 // The fewest even micro-batches that fit; 0 if none do. Only numbers that make the largest one
 // smaller can help. Up to four times the request's each of those is tried; beyond that it is halved
@@ -49,6 +53,73 @@ int more_workers(const Model& model, PlanRequest request, const InFlight& in_fli
   return 0;
 }
 
+// What memory the devices would need of those that are short of it, the most first. Each has what it
+// takes where the ones before have theirs, and the ones behind as much as they like.
+class DevicesThatFit {
+ public:
+  DevicesThatFit(const Model& model, PlanRequest request, const InFlight& in_flight)
+      : model_(model), request_(std::move(request)), in_flight_(in_flight) {}
+
+  // Nothing where more memory of theirs alone does not help.
+  void tell(Infeasible& infeasible) {
+    std::vector<std::string> needs;
+    for (const int worker : those_that_are_short(infeasible.of_device)) {
+      const auto needed = least_memory_of(worker);
+      if (!needed) return;
+      needs.push_back(format("of worker {} with {} bytes", worker, *needed));
+    }
+    if (needs.empty()) return;
+    const int worker = infeasible.of_device;
+    infeasible.over = memory_of(worker).value() - infeasible.cap;
+    infeasible.stage = last_stage_of(try_plan(model_, request_, in_flight_).value(), worker);
+    infeasible.smallest_change =
+        format("{} {}", needs.size() == 1 ? "a device" : "devices", fmt::join(needs, " and "));
+  }
+
+ private:
+  std::optional<int64_t>& memory_of(int worker) {
+    return request_.speed.capacities.workers[static_cast<size_t>(worker)].memory;
+  }
+
+  // With what they have taken away; empty where that is not enough.
+  std::vector<int> those_that_are_short(int most_over) {
+    std::vector<int> all{most_over};
+    had_[most_over] = std::exchange(memory_of(most_over), std::nullopt).value();
+    while (!fits(model_, request_, in_flight_)) {
+      const auto answer = plan_or_shortage(model_, request_, in_flight_);
+      const auto* const next = std::get_if<Infeasible>(&answer);
+      if (next == nullptr || next->of_device < 0) return {};
+      all.push_back(next->of_device);
+      had_[next->of_device] = std::exchange(memory_of(next->of_device), std::nullopt).value();
+    }
+    return all;
+  }
+
+  // To the byte, or where operators are many, to a five hundredth.
+  std::optional<int64_t> least_memory_of(int worker) {
+    const auto plan = try_plan(model_, request_, in_flight_);
+    if (!is_within(plan, request_)) return std::nullopt;
+    int64_t enough = 0;
+    for (const WorkerPrediction& each : plan->workers)
+      if (each.worker == worker) enough = each.peak_bytes;
+    int64_t too_little = had_.at(worker);
+    const int64_t finest = model_.nodes() > kFewNodes ? enough / kFinestPart : 0;
+    while (enough - too_little > 1 + finest) {
+      const int64_t middle = too_little + (enough - too_little) / 2;
+      memory_of(worker) = middle;
+      (fits(model_, request_, in_flight_) ? enough : too_little) = middle;
+    }
+    memory_of(worker) = enough;
+    if (!fits(model_, request_, in_flight_)) return std::nullopt;
+    return enough;
+  }
+
+  const Model& model_;
+  PlanRequest request_;
+  const InFlight& in_flight_;
+  std::map<int, int64_t> had_;
+};
+
 // Sizes that were given said how many rows a step has; a number does not.
 std::string rows_of_given(const PlanRequest& request) {
   return request.given_sizes.empty() ? "" : format("--batch {} ", request.batch);
@@ -64,6 +135,8 @@ void find_smallest_change(const Model& model, const PlanRequest& request, const 
     infeasible.smallest_change = format("{}--micro-batches {}", rows_of_given(request), m);
   else if (const int w = more_workers(model, request, in_flight); w > 0)
     infeasible.smallest_change = format("--workers {}", w);
+  else if (infeasible.of_device >= 0)
+    DevicesThatFit(model, request, in_flight).tell(infeasible);
 }
 
 }  // namespace kerf::partitioner

@@ -14,6 +14,9 @@ std::optional<Plan> try_plan(const Model& model, const PlanRequest& request,
                              const InFlight& in_flight);
 bool is_within(const std::optional<Plan>& plan, const PlanRequest& request);
 
+// That has a part on it.
+int last_stage_of(const Plan& plan, int worker);
+
 // Bytes of the fullest worker.
 int64_t peak_of(const Plan& plan);
 

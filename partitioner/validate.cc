@@ -78,9 +78,13 @@ class Checker {
     if (plan_.parts() > kMostParts)
       problem("it has {} parts, which is more than {}", plan_.parts(), kMostParts);
     const std::set<int> workers(plan_.binding.begin(), plan_.binding.end());
-    if (plan_.workers_bound() > std::ssize(workers))
-      problem("no part is bound to a worker of the numbers below {}: it binds parts to {}",
-              plan_.workers_bound(), fmt::join(workers, ","));
+    if (plan_.workers_bound() > std::ssize(workers)) {
+      int missing = 0;
+      while (workers.contains(missing)) ++missing;
+      problem(
+          "a part is bound to worker {}, but none to worker {}: give workers numbers without gaps",
+          plan_.workers_bound() - 1, missing);
+    }
   }
 
   void check_stages() {

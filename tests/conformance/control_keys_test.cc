@@ -243,19 +243,22 @@ TEST_F(GuardedControl, WhatIsTooLargeNeverArrives) {
       << "what waits here, and no more";
 }
 
-// Its own run had this address, and these keys, before.
+// Its own run had this address, and these keys, before. ZeroMQ makes no other connection where the
+// end of that run cut a handshake short: then the next worker tries.
 TEST_F(GuardedControl, AWorkerOfAnotherRunIsNotHeard) {
-  const auto client = make_control_client(server_->address(), (folder_ / "keys").string());
-  client->send({ControlType::kRegister, "of the other run"});
-  ASSERT_TRUE(server_->receive(after(10s)));
-  const std::string address = server_->address();
-  server_.reset();
-  server_ = serve(address);
-  for (int i = 0; i < 50; ++i) client->send({ControlType::kResults, "of the other run"});
-  const auto end = after(30s);
-  while (server_->counters().dropped == 0 && Clock::now() < end)
-    EXPECT_FALSE(server_->receive(after(20ms)));
-  EXPECT_FALSE(server_->receive(after(500ms)));
+  for (int i = 0; i < 6 && server_->counters().dropped == 0; ++i) {
+    const auto client = make_control_client(server_->address(), (folder_ / "keys").string());
+    client->send({ControlType::kRegister, "of the other run"});
+    ASSERT_TRUE(server_->receive(after(10s)));
+    const std::string address = server_->address();
+    server_.reset();
+    server_ = serve(address);
+    for (int sent = 0; sent < 50; ++sent) client->send({ControlType::kResults, "of the other run"});
+    const auto end = after(5s);
+    while (server_->counters().dropped == 0 && Clock::now() < end)
+      EXPECT_FALSE(server_->receive(after(20ms)));
+    EXPECT_FALSE(server_->receive(after(500ms)));
+  }
   EXPECT_GE(server_->counters().dropped, 1);
   EXPECT_THAT(told(), testing::Contains(HasSubstr("of no worker of this run")));
   EXPECT_LE(told().size(), 3U);

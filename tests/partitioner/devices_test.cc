@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <regex>
 
 #include "partitioner/builder.h"
 #include "schedmp/schedules.h"
@@ -129,6 +130,41 @@ TEST(Devices, NobodyTakesMoreThanItsDeviceHas) {
   const auto answer = make_plan(model, request, *hold_everything());
   ASSERT_TRUE(std::holds_alternative<Infeasible>(answer));
   EXPECT_THAT(std::get<Infeasible>(answer).text(), HasSubstr("worker 1's device"));
+}
+
+// What is said of devices that are too small: which worker's needs how many bytes.
+std::vector<std::pair<size_t, int64_t>> needed_memory(const Model& model,
+                                                      const PlanRequest& request) {
+  const auto answer = make_plan(model, request, *hold_everything());
+  const auto* const infeasible = std::get_if<Infeasible>(&answer);
+  if (infeasible == nullptr) return {};
+  std::vector<std::pair<size_t, int64_t>> needed;
+  const std::regex device("of worker (\\d+) with (\\d+) bytes");
+  const std::string& text = infeasible->smallest_change;
+  for (std::sregex_iterator found(text.begin(), text.end(), device), end; found != end; ++found)
+    needed.emplace_back(std::stoul((*found)[1]), std::stoll((*found)[2]));
+  EXPECT_EQ(infeasible->over, needed.front().second - infeasible->cap) << text;
+  return needed;
+}
+
+// Where the other can take over, and where both are too small.
+TEST(Devices, OfSmallOnesItIsSaidWhatTheyNeedToTheByte) {
+  for (const Model& model : {make_zoo_model("lenet5"), small_mlp()})
+    for (const Cut cut : {Cut::kLayer, Cut::kFeature, Cut::kHybrid})
+      for (const std::vector<size_t>& small : {std::vector<size_t>{0}, {1}, {0, 1}}) {
+        SCOPED_TRACE(format("{} {} {}", model.name(), cuts()[static_cast<size_t>(cut)].name,
+                            fmt::join(small, ",")));
+        PlanRequest request = request_of(cut, 2);
+        request.speed.capacities = with_speeds({1, 1});
+        auto& devices = request.speed.capacities.workers;
+        for (const size_t worker : small) devices[worker].memory = 10;
+        const auto needed = needed_memory(model, request);
+        ASSERT_EQ(needed.size(), small.size());
+        for (const auto& [worker, bytes] : needed) devices[worker].memory = bytes;
+        EXPECT_TRUE(fits(model, request, *hold_everything()));
+        --*devices[needed.back().first].memory;
+        EXPECT_FALSE(fits(model, request, *hold_everything()));
+      }
 }
 
 TEST(Devices, PlansKeepThemAndWhatWasAsked) {
