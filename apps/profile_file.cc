@@ -1,6 +1,9 @@
 #include "apps/profile_file.h"
 
 #include <algorithm>
+#include <functional>
+#include <set>
+#include <string_view>
 #include <vector>
 
 #include "partitioner/plan_members.h"
@@ -66,6 +69,39 @@ Json profile_file(const partitioner::Model& model, const partitioner::Plan& plan
           {"seconds", std::move(seconds)}};
 }
 
+namespace {
+
+bool has_labels(const partitioner::Model& model) {
+  for (partitioner::ValueId id = 0; id < model.values(); ++id)
+    if (model.value(id).role == ops::Role::kLabel) return true;
+  return false;
+}
+
+// What a rewrite makes of an operator has its name, a point and more. A model without its loss does
+// not know the names of that.
+void check_names(const partitioner::Profile& profile, const partitioner::Model& model,
+                 const std::string& origin) {
+  if (!has_labels(model)) return;
+  std::set<std::string, std::less<>> names;
+  for (partitioner::NodeId node = 0; node < model.nodes(); ++node)
+    names.insert(model.node(node).name);
+  const auto is_known = [&](std::string_view name) {
+    while (!names.contains(name)) {
+      const size_t point = name.rfind('.');
+      if (point == std::string_view::npos) return false;
+      name = name.substr(0, point);
+    }
+    return true;
+  };
+  for (const auto& [name, factors] : profile.operators)
+    if (!is_known(name))
+      throw Error(ErrorCode::kUsage,
+                  format("profile.operators: {} has no operator \"{}\"", model.name(), name),
+                  origin);
+}
+
+}  // namespace
+
 partitioner::Profile read_profile_text(const std::string& text, const std::string& origin,
                                        const partitioner::Model& model) {
   const Json json = parse_json(text, origin);
@@ -87,7 +123,15 @@ partitioner::Profile read_profile_text(const std::string& text, const std::strin
                        "make one with kerf profile",
                        name, fingerprint, model.name(), own),
                 origin);
-  return partitioner::read_profile(json_at(json, "profile", origin), origin + ": profile");
+  for (const char* const count : {"rows", "micro_batches"})
+    if (json.contains(count) && json_int(json, count, origin) < 1)
+      throw Error(
+          ErrorCode::kUsage,
+          format("\"{}\" is {}, which is less than 1", count, json_int(json, count, origin)),
+          origin);
+  auto profile = partitioner::read_profile(json_at(json, "profile", origin), origin + ": profile");
+  check_names(profile, as_read(model), origin);
+  return profile;
 }
 
 partitioner::Profile read_profile_file(const std::string& file_or_folder,

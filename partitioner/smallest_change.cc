@@ -53,8 +53,8 @@ int more_workers(const Model& model, PlanRequest request, const InFlight& in_fli
   return 0;
 }
 
-// What memory the devices would need of those that are short of it, the most first. Each has what it
-// takes where the ones before have theirs, and the ones behind as much as they like.
+// What memory the devices would need of those that are short of it, the most first. Each has what
+// it takes where the ones before have theirs, and the ones behind as much as they like.
 class DevicesThatFit {
  public:
   DevicesThatFit(const Model& model, PlanRequest request, const InFlight& in_flight)

@@ -162,6 +162,9 @@ class Profile(KerfTest):
         for wrong, complaint in (({"kerf_profile": 2}, "version"), ({"more": 1}, "more"),
                                  ({"profile": {"operators": {"fc1": [1, 0, 1]}}}, "profile.operators.fc1: 0"),
                                  ({"profile": {"operators": {"fc1": [1, 1]}}}, "three numbers"),
+                                 ({"profile": {"operators": {"fc99": [1, 1, 1]}}}, 'mlp has no operator "fc99"'),
+                                 ({"profile": {"operators": {"fc99.sums": [1, 1, 1]}}}, 'mlp has no operator "fc99.sums"'),
+                                 ({"rows": -1}, '"rows" is -1'), ({"micro_batches": "zig"}, "micro_batches"),
                                  ({"profile": {"operators": []}}, "operators"),
                                  ({"profile": {}}, "operators")):
             with self.subTest(wrong=wrong):
