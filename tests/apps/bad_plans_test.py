@@ -175,7 +175,7 @@ class PlansByHand(KerfTest):
         self.refused("layer", ("stages", 0, "nodes"), [*first, "fc9"], 2, 'no node "fc9"')
         self.refused("layer", ("stages",), self.plans["layer"]["stages"][::-1], 1, "stage 1 feeds stage 0")
         self.refused("feature", ("divisions", "fc9"), [{"part": 0, "box": "all"}], 2, 'no node "fc9"')
-        self.refused("feature", ("binding",), [0, 9], 1, "it binds parts to 0,9")
+        self.refused("feature", ("binding",), [0, 9], 1, "bound to worker 9, but none to worker 1")
         self.refused("feature", ("binding",), [0, -1], 2, "-1 is no number of a part or worker")
         self.refused("feature", ("layouts", "fc1.output", 0, "part"), 7, 1, "fc1.output", "part 7")
         self.refused("feature", ("model",), "m\0lp", 1, r"another model: m\x00lp with fingerprint")

@@ -64,7 +64,7 @@ TEST_F(Broken, Binding) {
   EXPECT_THAT(problems([](Plan& p) {
                 p.binding = {0, 1, 3};
               }),
-              Contains(HasSubstr("numbers below 4: it binds parts to 0,1,3")));
+              Contains(HasSubstr("bound to worker 3, but none to worker 2")));
   EXPECT_THAT(problems([](Plan& p) {
                 p.binding = {0, 1, 1};
               }),
