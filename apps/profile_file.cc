@@ -71,17 +71,11 @@ Json profile_file(const partitioner::Model& model, const partitioner::Plan& plan
 
 namespace {
 
-bool has_labels(const partitioner::Model& model) {
-  for (partitioner::ValueId id = 0; id < model.values(); ++id)
-    if (model.value(id).role == ops::Role::kLabel) return true;
-  return false;
-}
-
 // What a rewrite makes of an operator has its name, a point and more. A model without its loss does
 // not know the names of that.
 void check_names(const partitioner::Profile& profile, const partitioner::Model& model,
                  const std::string& origin) {
-  if (!has_labels(model)) return;
+  if (model.loss() < 0) return;
   std::set<std::string, std::less<>> names;
   for (partitioner::NodeId node = 0; node < model.nodes(); ++node)
     names.insert(model.node(node).name);
@@ -124,11 +118,9 @@ partitioner::Profile read_profile_text(const std::string& text, const std::strin
                        name, fingerprint, model.name(), own),
                 origin);
   for (const char* const count : {"rows", "micro_batches"})
-    if (json.contains(count) && json_int(json, count, origin) < 1)
-      throw Error(
-          ErrorCode::kUsage,
-          format("\"{}\" is {}, which is less than 1", count, json_int(json, count, origin)),
-          origin);
+    if (const int64_t told = json.contains(count) ? json_int(json, count, origin) : 1; told < 1)
+      throw Error(ErrorCode::kUsage, format("\"{}\" is {}, which is less than 1", count, told),
+                  origin);
   auto profile = partitioner::read_profile(json_at(json, "profile", origin), origin + ": profile");
   check_names(profile, as_read(model), origin);
   return profile;

@@ -41,6 +41,11 @@ bool exceeds_all_caps(int64_t bytes, const PlanRequest& request) {
   return true;
 }
 
+int64_t finest_step(const Model& model, int64_t fits) {
+  constexpr int64_t kParts = 512;
+  return model.nodes() > kFewNodes ? fits / kParts : 0;
+}
+
 bool is_out_of_reach(const Model& model, const PlanRequest& request) {
   return model.nodes() > kFewNodes && exceeds_all_caps(least_memory(model, request), request);
 }

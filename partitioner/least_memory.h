@@ -19,6 +19,8 @@ bool exceeds_all_caps(int64_t bytes, const PlanRequest& request);
 // A plan of no more operators takes next to nothing: of these the least that would fit is looked
 // for to the byte.
 inline constexpr int kFewNodes = 64;
+// Of more, to a five hundredth of what is known to fit: so many bytes.
+int64_t finest_step(const Model& model, int64_t fits);
 // Whether no plan fits, and of so many operators that not every one is looked at for what would.
 bool is_out_of_reach(const Model& model, const PlanRequest& request);
 

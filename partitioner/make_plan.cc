@@ -14,8 +14,6 @@ namespace kerf::partitioner {
 
 namespace {
 
-constexpr int64_t kFinestStep = 512;  // of a peak, where operators are many
-
 const CutRow& row_of(Cut cut) {
   const auto row = static_cast<size_t>(cut);
   KERF_CHECK(row < cuts().size(), "cut {} is no row of the table", row);
@@ -145,7 +143,7 @@ Plan least_plan(const Model& model, PlanRequest request, const InFlight& in_flig
   Plan plan = try_plan(model, request, in_flight, known).value();
   if (!row_of(request.cut).heeds_memory) return as_asked(std::move(plan));
   const int64_t least = least_memory(model, request);
-  const int64_t finest = model.nodes() > kFewNodes ? peak_of(plan) / kFinestStep : 0;
+  const int64_t finest = finest_step(model, peak_of(plan));
   for (int64_t step = peak_of(plan) / 4 + 1; step > finest;) {
     request.memory = std::max<int64_t>(1, peak_of(plan) - step);
     std::optional<Plan> smaller;

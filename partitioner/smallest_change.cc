@@ -9,8 +9,6 @@
 namespace kerf::partitioner {
 namespace {
 
-constexpr int64_t kFinestPart = 512;  // of a device's memory, where operators are many
-
 // The fewest even micro-batches that fit; 0 if none do. Only numbers that make the largest one
 // smaller can help. Up to four times the request's each of those is tried; beyond that it is halved
 // between what does not fit and samples one by one, or one for each worker to divide them over.
@@ -103,7 +101,7 @@ class DevicesThatFit {
     for (const WorkerPrediction& each : plan->workers)
       if (each.worker == worker) enough = each.peak_bytes;
     int64_t too_little = had_.at(worker);
-    const int64_t finest = model_.nodes() > kFewNodes ? enough / kFinestPart : 0;
+    const int64_t finest = finest_step(model_, enough);
     while (enough - too_little > 1 + finest) {
       const int64_t middle = too_little + (enough - too_little) / 2;
       memory_of(worker) = middle;

@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kLooks = 20;
+constexpr int kLooks = 20;  // at most, at a folder that a run goes on writing
 
 // One of them, and what is wrong with it as far as was looked. Without a manifest it is not yet
 // one, or no longer, or what a killed run left.
