@@ -57,10 +57,8 @@ void GrowingStage::start(const std::vector<int>& before) {
 
 // A stage returns one sum of what it adds before anything of an earlier stage, and all that it adds
 // later one by one: the summands are added in the reverse of `returns`, and a sum on its way goes
-// towards the maker only.
-GrowingStage::Cost GrowingStage::cost_of_entering(const UnitValue& value, bool made_before) const {
-  Cost cost{value.enter, value.bytes, made_before ? value.enter : 0, made_before ? value.bytes : 0};
-  if (value.returns.size() < 2) return cost;
+// towards the maker only. How many tensors there are beside the first.
+int64_t GrowingStage::further_tensors(const UnitValue& value) const {
   bool earlier = false;  // has added something
   bool sums = false;
   int64_t tensors = 0;
@@ -73,37 +71,44 @@ GrowingStage::Cost GrowingStage::cost_of_entering(const UnitValue& value, bool m
     else if (!std::exchange(sums, true))
       ++tensors;
   }
-  const auto further = static_cast<double>(std::max<int64_t>(tensors - 1, 0));
-  cost.wire += further * value.returning;
-  cost.bytes += further * value.returned_bytes;
-  return cost;
+  return std::max<int64_t>(tensors - 1, 0);
 }
 
-GrowingStage::Cost GrowingStage::cost(int id) const {
+void GrowingStage::add_cost(int id, double sign, StageTotals& to) const {
   const UnitValue& value = units_.values[at(id)];
   const int readers = readers_in_[at(id)];
   const Place made = place_[at(value.producer)];
-  if (made == Place::kStage) return {at(readers) < value.readers.size() ? value.leave : 0, 0, 0, 0};
-  return readers == 0 ? Cost{} : cost_of_entering(value, made == Place::kBefore);
+  if (made == Place::kStage) {
+    if (at(readers) < value.readers.size()) to.wire += sign * value.leave;
+    return;
+  }
+  if (readers == 0) return;
+  double wire = value.enter;
+  double bytes = value.bytes;
+  if (made == Place::kBefore) {
+    to.least_wire += sign * wire;
+    to.least_bytes += sign * bytes;
+  }
+  if (value.returns.size() >= 2) {
+    const auto further = static_cast<double>(further_tensors(value));
+    wire += further * value.returning;
+    bytes += further * value.returned_bytes;
+  }
+  to.wire += sign * wire;
+  to.bytes += sign * bytes;
 }
 
 StageTotals GrowingStage::add(int unit, StageTotals totals) {
   const auto reads = row(reads_, reads_from_, unit);
   const auto made = row(made_, made_from_, unit);
-  const auto change = [&](double sign) {
+  const auto add_costs = [&](double sign) {
     for (const std::span<const int> values : {reads, made})
-      for (const int value : values) {
-        const Cost now = cost(value);
-        totals.wire += sign * now.wire;
-        totals.bytes += sign * now.bytes;
-        totals.least_wire += sign * now.least_wire;
-        totals.least_bytes += sign * now.least_bytes;
-      }
+      for (const int value : values) add_cost(value, sign, totals);
   };
-  change(-1);
+  add_costs(-1);
   place_[at(unit)] = Place::kStage;
   for (const int value : reads) ++readers_in_[at(value)];
-  change(1);
+  add_costs(1);
   for (size_t type = 0; type < units_.work.size(); ++type)
     totals.work[type] += units_.work[type][at(unit)];
   for (const int id : row(holds_, holds_from_, unit))

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -38,19 +39,14 @@ class GrowingStage {
 
  private:
   enum class Place : uint8_t { kBefore, kStage, kAfter };
-  struct Cost {
-    double wire = 0;
-    double bytes = 0;
-    double least_wire = 0;
-    double least_bytes = 0;
-  };
   std::span<const int> row(const std::vector<int>& all, const std::vector<int>& from,
                            int unit) const {
     const auto begin = static_cast<size_t>(from[static_cast<size_t>(unit)]);
     return {all.data() + begin, static_cast<size_t>(from[static_cast<size_t>(unit) + 1]) - begin};
   }
-  Cost cost(int value) const;
-  Cost cost_of_entering(const UnitValue& value, bool made_before) const;
+  // Adds what a value costs as things stand, or takes that away.
+  void add_cost(int value, double sign, StageTotals& to) const;
+  int64_t further_tensors(const UnitValue& value) const;
 
   const Units& units_;
   std::vector<int> reads_, reads_from_;  // values, by unit

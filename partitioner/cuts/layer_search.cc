@@ -6,6 +6,7 @@
 
 #include "partitioner/at.h"
 #include "partitioner/coarse_units.h"
+#include "partitioner/cuts/heaviest_stage.h"
 #include "partitioner/cuts/ideal_search.h"
 #include "partitioner/orders.h"
 #include "runtime/error.h"
@@ -20,7 +21,10 @@ constexpr size_t kMostBytesOfStates = size_t{1} << 30;
 // Figures so many times a bottleneck leave too much rounding behind for a proof.
 constexpr double kMostSpread = 1e6;
 constexpr size_t kMostTypeOrders = 16;
-constexpr double kBetter = 1e-9;  // by less nothing is better
+constexpr double kBetter = 1e-9;          // by less nothing is better
+constexpr int64_t kShareForHeaviest = 8;  // of the visits of a search, those of one unit's stages
+// Ideals of coarser units prove nothing: of these so many times fewer are enough.
+constexpr size_t kFewerOfCoarser = 2;
 
 // Of devices used, by type; or of stages.
 size_t states_of(const StageLimits& limits) {
@@ -94,7 +98,8 @@ LayerSearch::LayerSearch(const CostGraph& graph, Units units, StageLimits limits
   for (const double share : {1.0 / 64, 1.0 / 16, 1.0 / 4, 1.0}) {
     if (ideals_ || coarser_ideals_ || !may_join) break;
     coarser_ = join_chains(units_, share / stages);
-    coarser_ideals_ = Ideals::of(coarser_->units, most_ideals(effort_, coarser_->units, limits_));
+    coarser_ideals_ = Ideals::of(coarser_->units,
+                                 most_ideals(effort_, coarser_->units, limits_) / kFewerOfCoarser);
   }
   least_memory_ = find_least_memory();
   for (const UnitValue& value : units_.values)
@@ -111,7 +116,7 @@ void LayerSearch::find_freed() {
       freed_ideals_ && freed_ideals_->size() == ideals_->size() && freed_->size() == units_.size();
 }
 
-Bound LayerSearch::find_simple_bound(const Units& units) const {
+Bound LayerSearch::find_simple_bound(const Units& units) {
   double total = 0;
   double largest = 0;
   int heaviest = 0;
@@ -127,11 +132,16 @@ Bound LayerSearch::find_simple_bound(const Units& units) const {
   const size_t stages = limits_.device_type.size();
   const double share = total / static_cast<double>(stages);
   if (share >= largest) return {share, format("all work over {}", plural(stages, "stage"))};
-  const std::vector<int>& members = units.members[at(heaviest)];
-  return {largest,
-          format("{}{}", graph_.node(members.front()).name,
-                 members.size() == 1 ? " alone"
-                                     : format(" and {} that stay with it", members.size() - 1))};
+  heaviest_ = heaviest;
+  const bool is_alone = units.members[at(heaviest)].size() == 1;
+  return {largest, format("{}{}", heaviest_name(), is_alone ? " alone" : "")};
+}
+
+std::string LayerSearch::heaviest_name() const {
+  const std::vector<int>& members = (freed_ ? *freed_ : units_).members[at(heaviest_)];
+  const std::string& first = graph_.node(members.front()).name;
+  return members.size() == 1 ? first
+                             : format("{} and {} that stay with it", first, members.size() - 1);
 }
 
 StageLimits LayerSearch::with_types(const StageLimits& limits, const std::vector<int>& types) {
@@ -195,10 +205,12 @@ void LayerSearch::start(Attempt& attempt) const {
 // The lines first: they say what there is to improve on.
 void LayerSearch::find_bottleneck(Attempt& attempt, bool proves) {
   start(attempt);
+  const double least =
+      proves ? simple_.value : bound_.value;  // which was proved under looser limits
   for (const Candidate& candidate : attempt.candidates)
-    attempt.bottleneck = std::min(
-        attempt.bottleneck, candidate.search.least_bottleneck(simple_.value, attempt.bottleneck));
-  if (attempt.bottleneck > simple_.value * (1 + kBetter)) improve_bottleneck(attempt, proves);
+    attempt.bottleneck =
+        std::min(attempt.bottleneck, candidate.search.least_bottleneck(least, attempt.bottleneck));
+  if (attempt.bottleneck > least * (1 + kBetter)) improve_bottleneck(attempt, proves);
 }
 
 std::optional<LayerDivision> LayerSearch::best_under(const StageLimits& limits, bool proves) {
@@ -226,9 +238,26 @@ std::optional<LayerDivision> LayerSearch::fewest_bytes(Attempt& attempt, double 
   return std::nullopt;
 }
 
+bool LayerSearch::may_prove(const Attempt& attempt) const {
+  return attempt.bottleneck != kNever && largest_wire_ <= kMostSpread * attempt.bottleneck;
+}
+
+// Whether none of the stages with the heaviest unit is below the bottleneck, so that none is to be
+// looked for.
+bool LayerSearch::prove_by_heaviest(const Attempt& attempt) {
+  const std::optional<Ideals>& ideals = freed_ ? freed_ideals_ : ideals_;
+  if (heaviest_ < 0 || coarse_ || !ideals || !may_prove(attempt)) return false;
+  const auto least = least_price_with(freed_ ? *freed_ : units_, *ideals, heaviest_,
+                                      attempt.bottleneck, visits() / kShareForHeaviest);
+  if (!least) return false;
+  if (*least > bound_.value)
+    bound_ = {*least, format("no stage that has {} is below it", heaviest_name())};
+  return *least == attempt.bottleneck;
+}
+
 // By ideals: those of the units, which proves it, or those of coarser units.
 void LayerSearch::improve_bottleneck(Attempt& attempt, bool proves) {
-  if (!searched_ideals()) return;
+  if (!searched_ideals() || (proves && prove_by_heaviest(attempt))) return;
   const auto chain = search_of(attempt).least_bottleneck(attempt.bottleneck, visits());
   if (!chain) return;
   if (chain->found()) {
@@ -243,9 +272,7 @@ void LayerSearch::improve_bottleneck(Attempt& attempt, bool proves) {
   }
   if (proves && ideals_ && !coarse_ && attempt.bottleneck == kNever && attempt.limits.is_ordered())
     bound_ = {kNever, "no division at all"};
-  if (proves && ideals_ && !coarse_ && attempt.bottleneck != kNever &&
-      largest_wire_ <= kMostSpread * attempt.bottleneck)
-    prove(attempt, *chain);
+  if (proves && ideals_ && !coarse_ && may_prove(attempt)) prove(attempt, *chain);
 }
 
 void LayerSearch::prove(const Attempt& attempt, const IdealChain& found) {

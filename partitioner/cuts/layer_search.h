@@ -135,11 +135,14 @@ class LayerSearch {
 
   static StageLimits with_types(const StageLimits& limits, const std::vector<int>& types);
   int64_t visits() const;
-  Bound find_simple_bound(const Units& units) const;
+  Bound find_simple_bound(const Units& units);
+  std::string heaviest_name() const;
   std::vector<StageLimits> type_orders(const StageLimits& limits) const;
   void start(Attempt& attempt) const;
   void find_bottleneck(Attempt& attempt, bool proves);
   void improve_bottleneck(Attempt& attempt, bool proves);
+  bool may_prove(const Attempt& attempt) const;
+  bool prove_by_heaviest(const Attempt& attempt);
   void prove(const Attempt& attempt, const IdealChain& found);
   void find_freed();
   std::optional<LayerDivision> best_under(const StageLimits& limits, bool proves);
@@ -176,7 +179,8 @@ class LayerSearch {
   double largest_wire_ = 0;  // of what enters or leaves at once
   double least_ = kNever;
   bool none_fewer_ = false;
-  Bound simple_;  // that needs no search
+  int heaviest_ = -1;  // unit that is more than a stage's share; of the freed ones where these are
+  Bound simple_;       // that needs no search
   Bound bound_;
   Bound bound_of_way_;
 };
