@@ -111,10 +111,10 @@ std::vector<Plan> layer_front(const Model& model, const PlanRequest& request,
 // Whether a plan is made that is within request.memory, where there is a cap. Of what model_for()
 // gives.
 bool fits(const Model& model, const PlanRequest& request, const InFlight& in_flight);
-// The most rows of a step that fit, in as many micro-batches of one size, whatever sizes were
-// given; if none do, the fewest
-// that there is a plan of, whose make_plan() says what would fit. Of the model before model_for().
-// Memory only grows with rows, as far as a cut heeds a cap.
+// The most rows of a step that are found to fit, in as many micro-batches of one size, whatever
+// sizes were given; if none do, the fewest that there is a plan of, whose make_plan() says what
+// would fit. Of the model before model_for(). Memory only grows with rows; but of a cut that
+// searches for what fits under a cap, a few more are tried than seemed to be too many.
 int64_t largest_batch(const Model& model, PlanRequest request, const InFlight& in_flight);
 
 // What a cut is asked.
@@ -135,12 +135,16 @@ struct CutRow {
   bool heeds_memory = false;
   // What of the model it needs rewritten; null: nothing.
   std::vector<Rewrite> (*rewrites)(const Model& model, const PlanRequest& request) = nullptr;
+  // The one of least peak that it finds, whatever request.memory. Null or empty: it is to be asked
+  // under ever lower caps.
+  std::optional<Assignment> (*least)(const CutTask& task) = nullptr;
 };
 std::span<const CutRow> cuts();
 
 // Contiguous segments of topological orders (least bottleneck, then fewest bytes) under the cap;
 // every operator over all workers, by feature or by sample; stages times groups; any index sets.
 std::optional<Assignment> cut_layer(const CutTask& task);
+std::optional<Assignment> least_layer(const CutTask& task);
 Assignment cut_feature(const Model& model, const PlanRequest& request);
 std::vector<Rewrite> rewrites_for_feature(const Model& model, const PlanRequest& request);
 Assignment cut_batch(const Model& model, const PlanRequest& request);
@@ -167,5 +171,8 @@ ops::Layout divide_by_samples(const ops::IterationSpace& space, const std::vecto
 // Predictions of a plan whose layouts, stages, binding and routes are set.
 std::vector<WorkerPrediction> predict(const Model& model, const Plan& plan,
                                       const PlanRequest& request, const InFlight& in_flight);
+// The peaks alone, by worker.
+std::vector<int64_t> predict_peaks(const Model& model, const Plan& plan, const PlanRequest& request,
+                                   const InFlight& in_flight);
 
 }  // namespace kerf::partitioner

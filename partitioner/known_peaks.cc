@@ -13,6 +13,19 @@ int worker_of(const PlanRequest& request, const Assignment& assignment, size_t s
                                     : assignment.binding[static_cast<size_t>(part)];
 }
 
+// Stage -> bytes of the fullest of its workers.
+std::vector<int64_t> of_stages(const Plan& plan, const std::vector<int64_t>& of_workers) {
+  std::vector<int64_t> peaks;
+  for (const Stage& stage : plan.stages) {
+    int64_t& most = peaks.emplace_back(0);
+    for (const int part : stage.parts) {
+      const auto worker = static_cast<size_t>(plan.binding[static_cast<size_t>(part)]);
+      most = std::max(most, of_workers[worker]);
+    }
+  }
+  return peaks;
+}
+
 // Whether there was a stage above its cap, which then makes gradients of weights in between.
 bool interleave_above(const PlanRequest& caps, const std::vector<int64_t>& peaks,
                       Assignment& assignment) {
@@ -26,18 +39,6 @@ bool interleave_above(const PlanRequest& caps, const std::vector<int64_t>& peaks
 }
 
 }  // namespace
-
-std::vector<int64_t> peaks_of(const Plan& plan) {
-  std::vector<int64_t> peaks;
-  for (const Stage& stage : plan.stages) {
-    int64_t& most = peaks.emplace_back(0);
-    for (const int part : stage.parts) {
-      const auto worker = static_cast<size_t>(plan.binding[static_cast<size_t>(part)]);
-      most = std::max(most, plan.workers[worker].peak_bytes);
-    }
-  }
-  return peaks;
-}
 
 std::vector<int64_t> KnownPeaks::of(Assignment assignment, const PlanRequest& caps) {
   std::vector<int64_t> peaks = known(assignment);
@@ -56,8 +57,7 @@ const std::vector<int64_t>& KnownPeaks::known(const Assignment& assignment) {
   const auto [found, fresh] = peaks_.try_emplace(std::move(division));
   if (fresh) {
     Plan plan = connected_plan(model_, request_, assignment);
-    plan.workers = predict(model_, plan, request_, in_flight_);
-    found->second = peaks_of(plan);
+    found->second = of_stages(plan, predict_peaks(model_, plan, request_, in_flight_));
   }
   return found->second;
 }

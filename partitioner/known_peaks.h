@@ -10,16 +10,13 @@
 
 namespace kerf::partitioner {
 
-// Stage -> bytes of the fullest of its workers, as they are predicted.
-std::vector<int64_t> peaks_of(const Plan& plan);
-
 class KnownPeaks {
  public:
   // Borrows the model and `in_flight`; caps of the request do not count.
   KnownPeaks(const Model& model, const PlanRequest& request, const InFlight& in_flight)
       : model_(model), request_(request), in_flight_(in_flight) {}
 
-  // Under these caps, as predicted_plan() has it.
+  // Stage -> bytes of the fullest of its workers, under these caps, as predicted_plan() has it.
   std::vector<int64_t> of(Assignment assignment, const PlanRequest& caps);
 
  private:

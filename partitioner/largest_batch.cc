@@ -31,6 +31,7 @@ class LargestMicroBatch {
         above_ = next;
       halve = !halve && above_.samples < end_ && above_.samples - fits_.samples > gap / 2;
     }
+    while (find_more()) continue;
     return fits_.samples;
   }
 
@@ -40,6 +41,19 @@ class LargestMicroBatch {
     bool within = false;
     std::optional<int64_t> peak = std::nullopt;  // of a plan, within the cap or not
   };
+
+  // A search for plans under a cap may miss one where it finds one of a few samples more.
+  bool find_more() {
+    for (const int64_t more : {1, 2, 3, 5}) {
+      const int64_t samples = fits_.samples + more;
+      if (samples == above_.samples || samples >= end_) continue;
+      const Tried next = try_with(samples);
+      if (!next.within) continue;
+      fits_ = next;
+      return true;
+    }
+    return false;
+  }
 
   Tried try_with(int64_t samples) {
     request_.batch = samples * request_.micro_batches;

@@ -152,6 +152,6 @@ void write_into_slots(const Model& model, Part& part);
 
 // lifetimes.cc: the instructions that take and give memory, and a place for every local. `samples`:
 // rows of the largest micro-batch.
-void place_memory(const Model& model, Part& part, int64_t samples);
+void place_memory(const Model& model, Part& part, int64_t samples, bool tensor_bytes);
 
 }  // namespace kerf::partitioner

@@ -77,15 +77,22 @@ Plan assigned_plan(const Model& model, const PlanRequest& request, const InFligh
 
 namespace {
 
+// What `make` of the cut's row comes to.
 std::optional<Plan> try_plan(const Model& model, const PlanRequest& request,
-                             const InFlight& in_flight, KnownPeaks& known) {
+                             const InFlight& in_flight, KnownPeaks& known,
+                             std::optional<Assignment> (*make)(const CutTask& task)) {
   const auto peaks = [&](const Assignment& assignment) {
     if (request.cut == Cut::kLayer) return known.of(assignment, request);
-    return peaks_of(assigned_plan(model, request, in_flight, assignment));
+    return KnownPeaks(model, request, in_flight).of(assignment, request);
   };
-  const auto assignment = row_of(request.cut).make({model, request, in_flight, peaks});
+  const auto assignment = make({model, request, in_flight, peaks});
   if (!assignment) return std::nullopt;
   return assigned_plan(model, request, in_flight, *assignment);
+}
+
+std::optional<Plan> try_plan(const Model& model, const PlanRequest& request,
+                             const InFlight& in_flight, KnownPeaks& known) {
+  return try_plan(model, request, in_flight, known, row_of(request.cut).make);
 }
 
 }  // namespace
@@ -126,11 +133,16 @@ bool fits(const Model& model, const PlanRequest& request, const InFlight& in_fli
 
 namespace {
 
-// The plan of the least peak that the cut finds: from the best one without a cap down, by steps
-// that get smaller, until a cap of one byte less finds nothing; of many operators, one of a
-// five hundredth less. Of a cut that heeds no cap, the one plan there is, all of it interleaved.
+// The plan of the least peak that the cut finds by itself; of few operators from there on, or where
+// it has none from the best one without a cap, down by steps that get smaller, until a cap of one
+// byte less finds nothing; of many operators, one of a five hundredth less. Of a cut that heeds no
+// cap, the one plan there is, all of it interleaved.
 Plan least_plan(const Model& model, PlanRequest request, const InFlight& in_flight,
                 KnownPeaks& known) {
+  const CutRow& row = row_of(request.cut);
+  std::optional<Plan> found;
+  if (row.least != nullptr) found = try_plan(model, request, in_flight, known, row.least);
+  if (found && model.nodes() > kFewNodes) return *std::move(found);
   const std::optional<int64_t> cap = std::exchange(request.memory, std::nullopt);
   const Capacities devices = request.speed.capacities;
   for (Capacity& device : request.speed.capacities.workers) device.memory.reset();
@@ -139,9 +151,9 @@ Plan least_plan(const Model& model, PlanRequest request, const InFlight& in_flig
     made.request->capacities = devices;
     return made;
   };
-  if (!row_of(request.cut).heeds_memory) request.memory = 1;
-  Plan plan = try_plan(model, request, in_flight, known).value();
-  if (!row_of(request.cut).heeds_memory) return as_asked(std::move(plan));
+  if (!row.heeds_memory) request.memory = 1;
+  Plan plan = found ? *std::move(found) : try_plan(model, request, in_flight, known).value();
+  if (!row.heeds_memory) return as_asked(std::move(plan));
   const int64_t least = least_memory(model, request);
   const int64_t finest = finest_step(model, peak_of(plan));
   for (int64_t step = peak_of(plan) / 4 + 1; step > finest;) {

@@ -174,7 +174,7 @@ struct Instruction {
 struct InstructionList {
   std::vector<Instruction> instructions;
   std::vector<int> turns;  // by instruction, rising: see turns.h; empty where a part needs none
-  // Of the transient region, while it runs; and if kernels took no workspace.
+  // Of the transient region, while it runs; and if kernels took no workspace, where that was asked.
   int64_t transient_bytes = 0;
   int64_t transient_tensor_bytes = 0;
   std::vector<Place> places;   // by local (an alias has its root's)
@@ -236,6 +236,8 @@ struct LowerOptions {
   // For who asks for times alone: what is computed, sent, received and copied, in the order of a
   // run. Moves have no selections, and nothing lies anywhere but in messages.
   bool times_only = false;
+  // For who asks how much transient memory would be if kernels took no workspace.
+  bool tensor_bytes = false;
   // By in_parallel.h: for who plans, with no tensors about.
   bool in_parallel = false;
   std::vector<StageLists> stages = {};  // those that it lacks want nothing

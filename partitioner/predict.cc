@@ -14,17 +14,19 @@ namespace {
 class Prediction {
  public:
   Prediction(const Model& model, const Plan& plan, const PlanRequest& request,
-             const InFlight& in_flight)
+             const InFlight& in_flight, bool peaks_alone)
       : model_(model),
         plan_(plan),
         request_(request),
         in_flight_(in_flight),
+        peaks_alone_(peaks_alone),
         largest_(plan.largest_micro_batch()),
         flights_(in_flight.of(pipeline_of(model, plan), plan.micro_batches)),
         parts_(lower(model, plan,
                      {.gradients = request.trains,
                       .threads = request.setting.threads,
                       .devices = request.setting.devices,
+                      .tensor_bytes = !peaks_alone,
                       .in_parallel = true,
                       .stages = lists_of_stages(flights_)})) {
     const int workers = plan.workers_bound();
@@ -33,7 +35,7 @@ class Prediction {
   }
 
   std::vector<WorkerPrediction> make() {
-    add_parts();
+    if (!peaks_alone_) add_parts();
     add_memory();
     add_slots();
     return std::move(result_);
@@ -111,8 +113,8 @@ class Prediction {
     return std::max({most, part.input_gradient.*bytes, part.weight_gradient.*bytes});
   }
 
-  static void add_tensors(WorkerPrediction& worker, int64_t bytes) {
-    worker.tensor_bytes = worker.tensor_bytes.value_or(0) + bytes;
+  void add_tensors(WorkerPrediction& worker, int64_t bytes) const {
+    if (!peaks_alone_) worker.tensor_bytes = worker.tensor_bytes.value_or(0) + bytes;
   }
   // Of weights, by kernels that keep them so.
   static int64_t packed_bytes(const Part& part) {
@@ -197,6 +199,7 @@ class Prediction {
   const Plan& plan_;
   const PlanRequest& request_;
   const InFlight& in_flight_;
+  const bool peaks_alone_;
   int64_t largest_;              // rows of the largest micro-batch
   std::vector<Flight> flights_;  // by stage
   std::vector<Part> parts_;
@@ -209,7 +212,15 @@ class Prediction {
 
 std::vector<WorkerPrediction> predict(const Model& model, const Plan& plan,
                                       const PlanRequest& request, const InFlight& in_flight) {
-  return Prediction(model, plan, request, in_flight).make();
+  return Prediction(model, plan, request, in_flight, false).make();
+}
+
+std::vector<int64_t> predict_peaks(const Model& model, const Plan& plan, const PlanRequest& request,
+                                   const InFlight& in_flight) {
+  std::vector<int64_t> peaks;
+  for (const WorkerPrediction& worker : Prediction(model, plan, request, in_flight, true).make())
+    peaks.push_back(worker.peak_bytes);
+  return peaks;
 }
 
 }  // namespace kerf::partitioner

@@ -39,11 +39,11 @@ class Stretch {
 
   struct Bytes {
     int64_t all = 0;
-    int64_t of_tensors = 0;  // if kernels took no workspace
+    int64_t of_tensors = 0;  // if kernels took no workspace, where that is asked
   };
   // Gives all of them their places in the transient region, behind the first bytes of it; what is
   // taken with those.
-  Bytes place(const Bytes& first);
+  Bytes place(const Bytes& first, bool asks_of_tensors);
 
  private:
   struct Wanted {

@@ -15,8 +15,26 @@ constexpr std::ptrdiff_t kLookedAtByStep = 32;  // values and states; of more, a
 
 }  // namespace
 
-IdealSearch::IdealSearch(const Units& units, const Ideals& ideals, const StageLimits& limits)
-    : units_(units), ideals_(ideals), limits_(limits), stage_now_(units) {
+// What an ideal makes and others read enters a later stage, at least one. It has either both of two
+// units or none, or it parts them.
+IdealFacts::IdealFacts(const Units& units, const Ideals& ideals)
+    : alive(at(ideals.size())), parted(at(ideals.size())) {
+  std::vector<bool> has(at(units.size()));
+  for (int ideal = 0; ideal < ideals.size(); ++ideal) {
+    std::fill(has.begin(), has.end(), false);
+    for (const int unit : ideals.units_in(ideal)) has[at(unit)] = true;
+    for (const UnitValue& value : units.values)
+      if (has[at(value.producer)] && std::any_of(value.readers.begin(), value.readers.end(),
+                                                 [&](int reader) { return !has[at(reader)]; }))
+        alive[at(ideal)] += value.bytes;
+    for (const auto& [a, b] : units.close)
+      if (has[at(a)] != has[at(b)]) parted[at(ideal)] = true;
+  }
+}
+
+IdealSearch::IdealSearch(const Units& units, const Ideals& ideals, const IdealFacts& facts,
+                         const StageLimits& limits)
+    : units_(units), ideals_(ideals), facts_(facts), limits_(limits), stage_now_(units) {
   KERF_CHECK(units.work.size() <= kMostTypes, "{} device types", units.work.size());
   count_.resize(units.work.size());
   for (const int type : limits.device_type) ++count_[at(type)];
@@ -40,8 +58,6 @@ IdealSearch::IdealSearch(const Units& units, const Ideals& ideals, const StageLi
       left_[at(step.ideal)] = std::max(0.0, left_[at(ideal)] - least[at(step.unit)]);
   left_.back() = 0;  // sums leave rounding
   find_left_held();
-  find_alive();
-  parted_ = close_parted();
 }
 
 void IdealSearch::number_states() {
@@ -101,34 +117,6 @@ bool IdealSearch::lacks_room(const Task& task, int ideal, int stages) const {
   return left_held_[at(ideal)] > stages * most * (1 + kHeldRounding);
 }
 
-// What an ideal makes and others read enters a later stage, at least one.
-void IdealSearch::find_alive() {
-  alive_.assign(at(ideals_.size()), 0);
-  std::vector<bool> has(at(units_.size()));
-  for (int ideal = 0; ideal < ideals_.size(); ++ideal) {
-    std::fill(has.begin(), has.end(), false);
-    for (const int unit : ideals_.units_in(ideal)) has[at(unit)] = true;
-    for (const UnitValue& value : units_.values)
-      if (has[at(value.producer)] && std::any_of(value.readers.begin(), value.readers.end(),
-                                                 [&](int reader) { return !has[at(reader)]; }))
-        alive_[at(ideal)] += value.bytes;
-  }
-}
-
-// An ideal has either both of a pair or none, or it parts them.
-std::vector<bool> IdealSearch::close_parted() const {
-  std::vector<bool> parted(at(ideals_.size()), false);
-  if (units_.close.empty()) return parted;
-  std::vector<bool> has(at(units_.size()));
-  for (int ideal = 0; ideal < ideals_.size(); ++ideal) {
-    std::fill(has.begin(), has.end(), false);
-    for (const int unit : ideals_.units_in(ideal)) has[at(unit)] = true;
-    for (const auto& [a, b] : units_.close)
-      if (has[at(a)] != has[at(b)]) parted[at(ideal)] = true;
-  }
-  return parted;
-}
-
 std::optional<IdealChain> IdealSearch::least_bottleneck(double limit, int64_t visits) {
   return run({Goal::kBottleneck, limit, limit, false, visits});
 }
@@ -173,7 +161,7 @@ void IdealSearch::find_live(const Task& task, int ideal) {
   for (int state = 0; state < states(); ++state) {
     const double value = best(ideal, state).value;
     if (value == kNever) continue;
-    if (task.goal == Goal::kBytes && value + alive_[at(ideal)] > task.value) continue;
+    if (task.goal == Goal::kBytes && value + facts_.alive[at(ideal)] > task.value) continue;
     const int left = stages - stage_[at(state)];
     if (left == 0 || left_[at(ideal)] > left * task.price || lacks_room(task, ideal, left))
       continue;
@@ -262,7 +250,7 @@ void IdealSearch::relax(const Task& task, int start, int state, int end, const S
   const int left = stage_.back() - static_cast<int>(stage) - 1;
   const bool last = end + 1 == ideals_.size();
   if ((left == 0 && !last) || left_[at(end)] > left * task.price) return;
-  if (task.keep_close && parted_[at(end)]) return;
+  if (task.keep_close && facts_.parted[at(end)]) return;
   const double memory = totals.fixed + limits_.micro_batches[stage] * totals.per_micro_batch;
   for (size_t type = 0; type < count_.size(); ++type) {
     const int next = state + stride_[type];
@@ -275,7 +263,7 @@ void IdealSearch::relax(const Task& task, int start, int state, int end, const S
                          : task.goal == Goal::kBottleneck ? std::max(before, price)
                                                           : std::max(before, capped ? memory : 0);
     Best& known = best(end, next);
-    const double more = task.goal == Goal::kBytes ? alive_[at(end)] : 0;
+    const double more = task.goal == Goal::kBytes ? facts_.alive[at(end)] : 0;
     if (value + more > task.value || value >= known.value) continue;
     known = {value, start, static_cast<int>(type)};
   }

@@ -25,10 +25,20 @@ struct IdealChain {
   bool found() const { return value < kNever; }
 };
 
+// What searches of ideals under all limits go by.
+struct IdealFacts {
+  IdealFacts(const Units& units, const Ideals& ideals);
+
+  std::vector<double> alive;  // ideal -> bytes of it that others will read
+  std::vector<bool> parted;   // ideals that part units which are better together
+};
+
 class IdealSearch {
  public:
-  // `limits`: unless their order is given, its device types may be used in any.
-  IdealSearch(const Units& units, const Ideals& ideals, const StageLimits& limits);
+  // `limits`: unless their order is given, its device types may be used in any. Borrows `facts`,
+  // too.
+  IdealSearch(const Units& units, const Ideals& ideals, const IdealFacts& facts,
+              const StageLimits& limits);
 
   // Each is empty where it takes more than `visits` steps, and not found() where nothing is within
   // the limits. The least bottleneck, if at most `limit`.
@@ -78,10 +88,8 @@ class IdealSearch {
   size_t stage_of(size_t state) const { return static_cast<size_t>(stage_[state]); }
   void number_states();
   void number_stages();
-  void find_alive();
   void find_left_held();
   bool lacks_room(const Task& task, int ideal, int stages) const;
-  std::vector<bool> close_parted() const;
   std::optional<IdealChain> run(const Task& task);
   void find_live(const Task& task, int ideal);
   bool explore(const Task& task, int start, int64_t& visits);
@@ -93,6 +101,7 @@ class IdealSearch {
 
   const Units& units_;
   const Ideals& ideals_;
+  const IdealFacts& facts_;
   const StageLimits& limits_;
   std::vector<int> count_;              // of devices, by type
   std::vector<std::vector<int>> used_;  // state -> devices used, by type; where order is free
@@ -101,8 +110,6 @@ class IdealSearch {
   std::vector<int> stride_;             // by type: from a state to that with one more of it
   std::vector<double> left_;            // ideal -> the least work that it lacks
   std::vector<double> left_held_;       // ideal -> the least that what it lacks holds; none: no cap
-  std::vector<double> alive_;           // ideal -> bytes of it that others will read
-  std::vector<bool> parted_;            // ideals that part units which are better together
   GrowingStage stage_now_;
   std::vector<int> live_;  // states of the start that have a value, and a stage to go on
   double least_live_ = kNever;

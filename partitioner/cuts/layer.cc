@@ -87,26 +87,74 @@ Assignment given(const CutTask& task) {
 
 }  // namespace
 
+namespace {
+
+// A search that is asked by what divisions come to.
+class LayerCut {
+ public:
+  explicit LayerCut(const CutTask& task)
+      : task_(task),
+        graph_(cost_graph_of(task.model, task.request)),
+        search_(graph_, limits_of(task.request, task.in_flight), task.request.slack,
+                task.request.effort) {
+    check_units(search_, task.request.workers);
+  }
+
+  std::optional<Assignment> best() {
+    if (!task_.request.memory) return assignment_of(search_.best());
+    const auto above_cap = [&](const LayerDivision& division) { return over(division); };
+    auto fits = search_.best_within(above_cap);
+    if (search_.has_few_divisions()) return assignment_of(fits);
+    if (!fits) fits = least_peak(static_cast<double>(*task_.request.memory));
+    if (!fits || std::ranges::max(over(*fits)) > 0) return std::nullopt;
+    return assignment_of(search_.best_from(*std::move(fits), above_cap));
+  }
+
+  std::optional<Assignment> least() { return assignment_of(least_peak(0)); }
+
+ private:
+  std::optional<Assignment> assignment_of(const std::optional<LayerDivision>& division) const {
+    if (!division) return std::nullopt;
+    return assign(task_.model, task_.request, search_, *division);
+  }
+
+  std::vector<double> over(const LayerDivision& division) const {
+    std::vector<double> over;
+    for (const int64_t peak : task_.peaks(*assignment_of(division)))
+      over.push_back(static_cast<double>(peak - *task_.request.memory));
+    return over;
+  }
+
+  // Under any cap the same: each stage interleaved.
+  std::optional<LayerDivision> least_peak(double enough) const {
+    return search_.least_peak(
+        [&](const LayerDivision& division) {
+          Assignment assignment = *assignment_of(division);
+          for (Stage& stage : assignment.stages) stage.interleaved = true;
+          const std::vector<int64_t> peaks = task_.peaks(assignment);
+          return std::vector<double>(peaks.begin(), peaks.end());
+        },
+        enough);
+  }
+
+  const CutTask& task_;
+  const CostGraph graph_;
+  LayerSearch search_;
+};
+
+}  // namespace
+
 std::optional<Assignment> cut_layer(const CutTask& task) {
   if (steers_layers(task.request)) return cut_steered_layers(task);
   check_stages(task.model, task.request);
   if (!task.request.given_stages.empty()) return given(task);
-  const CostGraph graph = cost_graph_of(task.model, task.request);
-  LayerSearch search(graph, limits_of(task.request, task.in_flight), task.request.slack,
-                     task.request.effort);
-  check_units(search, task.request.workers);
-  const auto assignment_of = [&](const LayerDivision& division) {
-    return assign(task.model, task.request, search, division);
-  };
-  const auto division = task.request.memory ? search.best_within([&](const LayerDivision& found) {
-    std::vector<double> over;
-    for (const int64_t peak : task.peaks(assignment_of(found)))
-      over.push_back(static_cast<double>(peak - *task.request.memory));
-    return over;
-  })
-                                            : search.best();
-  if (!division) return std::nullopt;
-  return assignment_of(*division);
+  return LayerCut(task).best();
+}
+
+std::optional<Assignment> least_layer(const CutTask& task) {
+  if (steers_layers(task.request) || !task.request.given_stages.empty()) return std::nullopt;
+  check_stages(task.model, task.request);
+  return LayerCut(task).least();
 }
 
 namespace {

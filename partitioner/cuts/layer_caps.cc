@@ -12,6 +12,7 @@ namespace kerf::partitioner {
 namespace {
 
 constexpr int kMostTightenings = 16;
+constexpr int kMostLoosenings = 6;
 constexpr double kCapRounding = 1e-9;
 // Units of all divisions together, where all of them are looked at.
 constexpr int kMostUnitsOfAll = 10'000;
@@ -35,13 +36,18 @@ double LayerSearch::find_least_memory() const {
 
 // What nodes hold grows with a stage, so that on each line a bisection finds it. What it finds is
 // what a search over ideals has to improve on.
-LayerSearch::LeastCap LayerSearch::least_cap(int64_t fails, int64_t enough) const {
-  fails = std::max(fails, static_cast<int64_t>(std::ceil(least_memory_ * (1 - kCapRounding))) - 1);
+LayerSearch::LeastCap LayerSearch::least_cap(int64_t fails, int64_t enough,
+                                             const std::vector<double>& beyond) const {
+  const bool nodes_alone = beyond.empty();
+  if (nodes_alone)
+    fails =
+        std::max(fails, static_cast<int64_t>(std::ceil(least_memory_ * (1 - kCapRounding))) - 1);
   LeastCap least{std::max(enough, fails + 1)};
   const auto orders = type_orders(limits_);
   const auto capped = [&](const StageLimits& order, int64_t cap) {
     StageLimits limits = order;
     limits.memory.assign(limits.device_type.size(), static_cast<double>(cap));
+    for (size_t s = 0; s < beyond.size(); ++s) limits.memory[s] -= beyond[s];
     return with_types(limits, order.device_type);
   };
   for (const Line& line : lines_)
@@ -63,12 +69,12 @@ LayerSearch::LeastCap LayerSearch::least_cap(int64_t fails, int64_t enough) cons
       if (Segmentation segments = found.search.fewest_bytes(kNever, false); segments.found())
         least.division = division_of(Found{&found, std::move(segments)});
     }
-  if (ideals_ && least.bytes - 1 > fails) improve_cap(fails, least);
+  if (nodes_alone && ideals_ && least.bytes - 1 > fails) improve_cap(fails, least);
   return least;
 }
 
 void LayerSearch::improve_cap(int64_t fails, LeastCap& least) const {
-  const auto chain = IdealSearch(units_, *ideals_, limits_)
+  const auto chain = IdealSearch(units_, *ideals_, searched_facts(), limits_)
                          .least_memory(static_cast<double>(least.bytes - 1), visits());
   if (!chain || !chain->found()) return;
   least.bytes = std::clamp(static_cast<int64_t>(std::ceil(chain->value)), fails + 1, least.bytes);
@@ -175,6 +181,31 @@ std::optional<LayerDivision> LayerSearch::best_within(const StageLimits& given, 
         limits.memory[s] = std::min(limits.memory[s], division->memory[s] - above[s]);
   }
   return std::nullopt;
+}
+
+// What one division's stages take beyond what their nodes hold is the next one's no more: limits go
+// halfway to what that says, and never below what fits.
+LayerDivision LayerSearch::best_from(LayerDivision fits, const Over& over) {
+  StageLimits limits = limits_;
+  limits.memory.assign(limits.memory.size(), kNever);
+  LayerDivision last = fits;
+  std::vector<double> above = over(last);
+  std::vector<std::vector<std::vector<int>>> seen;
+  for (int attempt = 0; attempt < kMostLoosenings; ++attempt) {
+    for (size_t s = 0; s < above.size(); ++s) {
+      const double room = last.memory[s] - above[s];
+      const double before = limits.memory[s] == kNever ? room : limits.memory[s];
+      limits.memory[s] = std::max(fits.memory[s], (before + room) / 2);
+    }
+    auto next = best_under(limits, false);
+    if (!next || next->bottleneck >= fits.bottleneck * (1 - kCapRounding)) break;
+    if (std::ranges::find(seen, next->stages) != seen.end()) break;
+    last = *std::move(next);
+    seen.push_back(last.stages);
+    above = over(last);
+    if (is_under(above)) fits = last;
+  }
+  return fits;
 }
 
 }  // namespace kerf::partitioner

@@ -282,8 +282,9 @@ void LayerSearch::prove(const Attempt& attempt, const IdealChain& found) {
   };
   set(one_way_ ? bound_ : bound_of_way_, found, *ideals_);
   if (one_way_ || !freed_ideals_) return;
-  if (const auto chain = IdealSearch(*freed_, *freed_ideals_, attempt.limits)
-                             .least_bottleneck(attempt.bottleneck, visits()))
+  if (const auto chain =
+          IdealSearch(*freed_, *freed_ideals_, IdealFacts(*freed_, *freed_ideals_), attempt.limits)
+              .least_bottleneck(attempt.bottleneck, visits()))
     set(bound_, *chain, *freed_ideals_);
 }
 
@@ -320,9 +321,14 @@ LayerSearch::Found LayerSearch::fewest_bytes(Attempt& attempt, double price,
 
 IdealSearch& LayerSearch::search_of(Attempt& attempt) const {
   if (!attempt.search)
-    attempt.search =
-        std::make_shared<IdealSearch>(searched_units(), *searched_ideals(), attempt.limits);
+    attempt.search = std::make_shared<IdealSearch>(searched_units(), *searched_ideals(),
+                                                   searched_facts(), attempt.limits);
   return *attempt.search;
+}
+
+const IdealFacts& LayerSearch::searched_facts() const {
+  if (!facts_) facts_.emplace(searched_units(), *searched_ideals());
+  return *facts_;
 }
 
 LayerDivision LayerSearch::division_of(const IdealChain& chain, const StageLimits& given) const {

@@ -42,6 +42,8 @@ struct LayerDivision {
 // bottleneck.
 std::vector<LayerDivision> none_better(const std::vector<LayerDivision>& divisions);
 
+class LeastPeak;  // layer_least.cc
+
 class LayerSearch {
  public:
   // `limits` has one entry per stage; its memory is ignored, its device types stand in any order
@@ -85,6 +87,16 @@ class LayerSearch {
   using Over = std::function<std::vector<double>(const LayerDivision&)>;
   std::optional<LayerDivision> best_within(const StageLimits& limits, const Over& over);
   std::optional<LayerDivision> best_within(const Over& over) { return best_within(limits_, over); }
+  bool has_few_divisions() const { return few_divisions(limits_).has_value(); }
+  // The one whose fullest stage takes least, of those that are looked at: where divisions are few,
+  // of all; else of those whose stages hold least together with what each took beyond that the last
+  // time, and of these with units shifted from stage to stage. Looks for less than `enough` no
+  // more.
+  using Peaks = std::function<std::vector<double>(const LayerDivision&)>;  // bytes, by stage
+  std::optional<LayerDivision> least_peak(const Peaks& peaks, double enough) const;
+  // From one that fits on: the best of those whose stages take beyond what their nodes hold what
+  // they take there.
+  LayerDivision best_from(LayerDivision fits, const Over& over);
   // Least bytes, if more than `fails` and at most `enough`, within which a division is found whose
   // stages hold no more, whatever their bottleneck; else `enough`. With that division, unless it
   // takes another search (of long lines not every boundary is tried).
@@ -92,7 +104,8 @@ class LayerSearch {
     int64_t bytes = 0;
     std::optional<LayerDivision> division = {};
   };
-  LeastCap least_cap(int64_t fails, int64_t enough) const;
+  // `beyond`: what each stage takes beyond what its nodes hold; empty: nothing.
+  LeastCap least_cap(int64_t fails, int64_t enough, const std::vector<double>& beyond = {}) const;
   // Divisions of which none is better in bottleneck, bytes and memory of the fullest stage; by
   // bottleneck, and those within half a percent of another may be left out.
   std::vector<LayerDivision> front(std::optional<int64_t> cap);
@@ -128,6 +141,7 @@ class LayerSearch {
   };
   // On what ideals are searched: the units, or coarser ones.
   IdealSearch& search_of(Attempt& attempt) const;
+  const IdealFacts& searched_facts() const;
   const Units& searched_units() const { return ideals_ ? units_ : coarser_->units; }
   const std::optional<Ideals>& searched_ideals() const {
     return ideals_ ? ideals_ : coarser_ideals_;
@@ -154,6 +168,9 @@ class LayerSearch {
   double find_least_memory() const;
   bool can_fit(double cap) const { return cap >= least_memory_ * (1 - 1e-9); }
   void improve_cap(int64_t fails, LeastCap& least) const;
+  void hold_less(LeastPeak& least) const;
+  void shift_units(LeastPeak& least) const;
+  std::vector<int> order_by_stage(const LayerDivision& division) const;
   LayerDivision division_of(const Found& found) const;
   LayerDivision division_of(const IdealChain& chain, const StageLimits& given) const;
   void add_front(const StageLimits& limits, std::vector<LayerDivision>& found);
@@ -170,6 +187,7 @@ class LayerSearch {
   std::optional<Ideals> ideals_;        // of the units, or, where there are too many,
   std::optional<CoarseUnits> coarser_;  // of coarser ones
   std::optional<Ideals> coarser_ideals_;
+  mutable std::optional<IdealFacts> facts_;  // of the ideals that are searched, once they are
   // Where the backward half might run otherwise, and so be divided otherwise: units that leave it
   // free, for which all is proved.
   std::optional<Units> freed_;
