@@ -58,6 +58,8 @@ constexpr int states_of(UpdateKind kind) {
   return kind == UpdateKind::kSgd ? 0 : kind == UpdateKind::kAdam ? 2 : 1;
 }
 
+inline constexpr int kMostStates = states_of(UpdateKind::kAdam);
+
 // What a kernel for an update is told.
 struct UpdateRule {
   UpdateKind kind = UpdateKind::kSgd;

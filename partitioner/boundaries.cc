@@ -114,7 +114,7 @@ class BoundarySearch {
     for (NodeId node = 0; node < model_.nodes(); ++node)
       result[static_cast<size_t>(node)] = graph.node(node).colour >= 0;
     for (const PlaceRule& rule : request_.steering.places)
-      for (const int node : nodes_that_fit(model_, rule.pattern, "--place"))
+      for (const int node : nodes_that_fit(model_, rule.pattern, rule.where()))
         result[static_cast<size_t>(node)] = true;
     return result;
   }

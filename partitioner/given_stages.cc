@@ -76,6 +76,11 @@ NamedStages read_stages(const std::string& text, const std::string& origin) {
   const std::string where = whole ? origin + ": assignment" : origin;
   if (!stages.is_object())
     throw Error(ErrorCode::kUsage, "must be an object of node to stage", where);
+  if (file.is_object() && file.contains("kerf_plan") && !whole)
+    throw Error(ErrorCode::kUsage,
+                "this is a plan, and wanted are stages: an object of node to stage, as "
+                "\"assignment\" of kerf plan --json; a plan is run by kerf train --plan",
+                where);
   NamedStages result;
   for (const auto& [name, stage] : stages.items()) {
     if (!stage.is_number_integer() || stage < 0 || stage >= kMostGivenStages)

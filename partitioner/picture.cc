@@ -299,7 +299,7 @@ class Drawing {
     auto lines = wrapped(format("{}", fmt::join(arrivals.connectors, ", ")), kLabelLetters);
     lines.push_back(bytes.size() == 1 ? size
                     : alike           ? format("{} x {}", bytes.size(), size)
-                                      : format("{} from {}", size, bytes.size()));
+                                      : format("{}, {} in all", bytes.size(), size));
     return lines;
   }
 

@@ -68,7 +68,7 @@ void check_sound(const PlanFile& file, const Plan& plan) {
   const std::vector<std::string> problems = validate(file.model, plan);
   if (problems.empty()) return;
   const std::string more =
-      problems.size() == 1 ? "" : format(" (and {} more problems)", problems.size() - 1);
+      problems.size() == 1 ? "" : format(" (and {})", plural(problems.size() - 1, "more problem"));
   throw Unsound(format("this plan is not sound: {}{}; write it anew with kerf plan MODEL --out "
                        "FILE, or leave out what follows from its stages (layouts, routes, workers, "
                        "bottleneck, bound, checksum)",

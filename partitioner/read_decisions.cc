@@ -102,7 +102,7 @@ NodeId PlanFile::node(const Json& name, const std::string& where) const {
   if (!name.is_string()) refuse_member(where, "the name of a node must be a string");
   const NodeId node = model.find_node(name.get<std::string>());
   if (node < 0)
-    refuse_member(where, format("{} has no node \"{}\"", model.name(), name.get<std::string>()));
+    throw Unsound(format("{} has no node \"{}\"", model.name(), name.get<std::string>()), where);
   return node;
 }
 

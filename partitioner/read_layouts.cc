@@ -1,5 +1,6 @@
 // Reads layouts and divisions of a plan: shares, boxes and index sets.
 #include "partitioner/plan_reader.h"
+#include "partitioner/unsound.h"
 
 namespace kerf::partitioner {
 
@@ -26,8 +27,9 @@ ops::Share read_share(const Json& json, const ops::Shape& shape, const std::stri
   for (int axis = 0; axis < shape.rank(); ++axis) {
     const ops::IndexSet& set = share.box.axes[static_cast<size_t>(axis)];
     if (!set.is_all() && !set.empty() && set.ranges().back().end > shape[axis])
-      refuse_member(where, format("part {} holds {} of axis {}, whose indices end at {}",
-                                  share.part, ops::to_string(set), axis, shape[axis] - 1));
+      throw Unsound(format("part {} holds {} of axis {}, whose indices end at {}", share.part,
+                           ops::to_string(set), axis, shape[axis] - 1),
+                    where);
   }
   return share;
 }

@@ -17,6 +17,9 @@ void read_setting(const Json& json, const std::string& where, Setting& setting) 
   };
   count("slots", 1, setting.slots);
   count("optimizer_states", 0, setting.optimizer_states);
+  if (setting.optimizer_states > ops::kMostStates)
+    refuse_member(where, format("\"optimizer_states\" is {}, but no optimizer has more than {}",
+                                setting.optimizer_states, ops::kMostStates));
   count("threads", 1, setting.threads);
   const auto says = [&](const char* key) {
     return json.contains(key) && json_bool(json, key, where);

@@ -142,9 +142,8 @@ std::vector<PlaceRule> read_places(const std::string& text, const std::string& o
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
-    const auto fail = [&](const std::string& why) {
-      throw Error(ErrorCode::kUsage, why, format("{}:{}", origin, number));
-    };
+    const std::string where = format("{}:{}", origin, number);
+    const auto fail = [&](const std::string& why) { throw Error(ErrorCode::kUsage, why, where); };
     std::istringstream words(line.substr(0, line.find('#')));
     std::string pattern;
     std::string worker;
@@ -156,7 +155,7 @@ std::vector<PlaceRule> read_places(const std::string& text, const std::string& o
     if (!parsed || *parsed >= kMostWorkers)
       fail(format("\"{}\" is no number of a worker, within 0 and {}", worker, kMostWorkers - 1));
     if (rules.size() == kMostRules) fail(format("there are more than {} lines", kMostRules));
-    rules.push_back({pattern, *parsed});
+    rules.push_back({pattern, *parsed, where});
   }
   if (rules.empty())
     throw Error(ErrorCode::kUsage, "it places nothing; write lines of a pattern and a worker",

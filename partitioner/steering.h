@@ -37,7 +37,12 @@ struct WayRule {
 struct PlaceRule {
   std::string pattern;
   int worker = 0;
-  bool operator==(const PlaceRule&) const = default;
+  std::string line = {};  // "places.txt:3", where a file has it
+  // At what errors of it are told.
+  std::string where() const { return line.empty() ? "--place" : "--place " + line; }
+  bool operator==(const PlaceRule& other) const {
+    return pattern == other.pattern && worker == other.worker;
+  }
 };
 
 struct Steering {

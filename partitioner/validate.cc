@@ -89,18 +89,13 @@ class Checker {
 
   void check_stages() {
     if (plan_.stages.empty()) problem("it has no stages");
-    std::vector<int> stages_of(static_cast<size_t>(model_.nodes()));
+    check_nodes();
     std::map<int, size_t> stage_of_part;
     for (size_t s = 0; s < plan_.stages.size(); ++s) {
       const Stage& stage = plan_.stages[s];
       if (stage.nodes.empty()) problem("stage {} has no operators", s);
       if (!std::is_sorted(stage.nodes.begin(), stage.nodes.end()))
         problem("the operators of stage {} are not in model order", s);
-      for (const NodeId node : stage.nodes)
-        if (node < 0 || node >= model_.nodes())
-          problem("stage {} has operator number {}, which does not exist", s, node);
-        else
-          ++stages_of[static_cast<size_t>(node)];
       if (stage.parts.empty()) problem("stage {} has no parts", s);
       const std::set<int> distinct(stage.parts.begin(), stage.parts.end());
       if (distinct.size() != stage.parts.size()) problem("stage {} names a part twice", s);
@@ -112,9 +107,23 @@ class Checker {
                   known->second, s);
       }
     }
+  }
+
+  // Each node is in one stage.
+  void check_nodes() {
+    std::vector<std::vector<size_t>> stages_of(static_cast<size_t>(model_.nodes()));
+    for (size_t s = 0; s < plan_.stages.size(); ++s)
+      for (const NodeId node : plan_.stages[s].nodes)
+        if (node < 0 || node >= model_.nodes())
+          problem("stage {} has operator number {}, which does not exist", s, node);
+        else
+          stages_of[static_cast<size_t>(node)].push_back(s);
     for (NodeId node = 0; node < model_.nodes(); ++node)
-      if (const int count = stages_of[static_cast<size_t>(node)]; count != 1)
-        problem("node {} is in {} stages, must be in one", model_.node(node).name, count);
+      if (const auto& stages = stages_of[static_cast<size_t>(node)]; stages.empty())
+        problem("node {} is in no stage", model_.node(node).name);
+      else if (stages.size() > 1)
+        problem("node {} is in stages {}, must be in one", model_.node(node).name,
+                fmt::join(stages, " and "));
   }
 
   void check_replicas() {
@@ -126,17 +135,21 @@ class Checker {
   void check_stage_graph() {
     const std::vector<int> stage_of = stages_of_nodes(plan_, model_.nodes());
     std::vector<std::pair<int, int>> edges;
-    std::set<std::pair<int, int>> backwards;
+    std::map<std::pair<int, int>, std::pair<NodeId, NodeId>> backwards;  // and the first of them
     const auto [begin, end] = boost::edges(model_.graph());
     for (auto edge = begin; edge != end; ++edge) {
-      const int from = stage_of[boost::source(*edge, model_.graph())];
-      const int to = stage_of[boost::target(*edge, model_.graph())];
+      const auto maker = boost::source(*edge, model_.graph());
+      const auto reader = boost::target(*edge, model_.graph());
+      const int from = stage_of[maker];
+      const int to = stage_of[reader];
       if (from != to) edges.emplace_back(from, to);
-      if (from > to) backwards.emplace(from, to);
+      if (from > to)
+        backwards.try_emplace({from, to}, static_cast<NodeId>(maker), static_cast<NodeId>(reader));
     }
     const bool acyclic = is_acyclic(static_cast<int>(plan_.stages.size()), edges);
-    for (const auto& [from, to] : backwards)
-      problem("stage {} feeds stage {}: {}", from, to,
+    for (const auto& [stages, nodes] : backwards)
+      problem("{} of stage {} feeds {} of stage {}: {}", model_.node(nodes.first).name,
+              stages.first, model_.node(nodes.second).name, stages.second,
               acyclic ? "stages must be numbered in the order in which they run"
                       : "the graph of stages has a cycle");
   }
@@ -204,14 +217,29 @@ class Checker {
         const auto& have = plan_.layouts[static_cast<size_t>(id)];
         const auto& must = complete[static_cast<size_t>(id)];
         if (have == must) continue;
-        problem("the layout of {} is {}, but what is computed needs {}", model_.value(id).name,
-                ops::describe(have), ops::describe(must));
+        problem("the layout of {} is {}, but what is computed needs {}{}", model_.value(id).name,
+                ops::describe(have), ops::describe(must), difference(have, must));
       }
       if (problems_.empty()) compare_routes(all_routes(model_, plan_));
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kUsage) throw;
       problem("{}", error.what());
     }
+  }
+
+  // Where they read the same: the first share that does not.
+  static std::string difference(const ops::Layout& have, const ops::Layout& must) {
+    if (ops::describe(have) != ops::describe(must)) return "";
+    const auto sums = [](const ops::Share& share) {
+      std::vector<std::string> sets;
+      for (const ops::IndexSet& set : share.slices) sets.push_back(ops::to_string(set));
+      return format("{} of {}", fmt::join(sets, " and "), ops::to_string(share.box));
+    };
+    for (size_t i = 0; i < std::min(have.shares.size(), must.shares.size()); ++i)
+      if (have.shares[i] != must.shares[i])
+        return format(": part {} sums {}, and must sum {}", have.shares[i].part,
+                      sums(have.shares[i]), sums(must.shares[i]));
+    return "";
   }
 
   std::string name_of(const Route& route) const {

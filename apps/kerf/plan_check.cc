@@ -18,11 +18,11 @@ namespace kerf::apps {
 
 namespace {
 
-// Whether the text is an object with the members that every plan has. What --json prints of a plan
-// has them, too, and each node's stage beside.
+// Whether the text is an object that says that it is a plan, or with the members that all have.
+// What --json prints of a plan has them, too, and each node's stage beside.
 bool says_plan(const Json& file) {
-  return file.is_object() && file.contains("stages") && file.contains("fingerprint") &&
-         !file.contains("assignment");
+  return file.is_object() && !file.contains("assignment") &&
+         (file.contains("kerf_plan") || (file.contains("stages") && file.contains("fingerprint")));
 }
 
 std::string unsound_stages(const PlanFlags& flags, const std::string& text,
@@ -52,7 +52,8 @@ std::string unsound_plan(const PlanFlags& flags, const std::string& file) {
 
 }  // namespace
 
-int answer_check(const std::string& unsound, const std::string& file, bool json) {
+int answer_check(std::string unsound, const std::string& file, bool json) {
+  if (unsound.starts_with(file + ": ")) unsound.erase(0, file.size() + 2);
   answer(
       json,
       [&] {

@@ -135,8 +135,8 @@ UnitRules steered_units(const Model& model, const PlanRequest& request, const Un
       throw Error(ErrorCode::kUsage,
                   format("\"{}\" is on worker {}, but they are numbered 0 to {}", rule.pattern,
                          rule.worker, request.workers_bound() - 1),
-                  "--place");
-    for (const int node : nodes_that_fit(model, rule.pattern, "--place"))
+                  rule.where());
+    for (const int node : nodes_that_fit(model, rule.pattern, rule.where()))
       worker_of[at(node)] = rule.worker;
   }
   std::vector<int> placed_by(at(units.size()), -1);

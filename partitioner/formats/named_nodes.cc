@@ -21,7 +21,7 @@ double checked_figure(double figure, const std::string& what, const std::string&
 
 int NamedNodes::add(const std::string& key, CostNode node, const std::string& where) {
   if (!by_key_.emplace(key, size()).second || !by_name_.emplace(node.name, size()).second)
-    throw Error(ErrorCode::kUsage, format("node {} is there twice", node.name), where);
+    throw Error(ErrorCode::kUsage, format("node \"{}\" is there twice", node.name), where);
   nodes_.push_back(std::move(node));
   return size() - 1;
 }

@@ -59,7 +59,7 @@ class PlanFiles(KerfTest):
         plan = json.loads(self.plan.read_text())
         del plan["checksum"], plan["workers"]
         for key, value in (("slots", 0), ("slots", 4096), ("threads", -1), ("memory", 0), ("objective", "beauty"),
-                           ("mirrored", 1), ("optimizer_states", 10**9), ("momentum", 1), ("momentum", -0.5), ("momentum", 0), ("optimizer", "adamant"), ("optimizer", "adam"), ("colour", "red"), ("source", "resnet")):
+                           ("mirrored", 1), ("optimizer_states", 10**9), ("optimizer_states", 3), ("momentum", 1), ("momentum", -0.5), ("momentum", 0), ("optimizer", "adamant"), ("optimizer", "adam"), ("colour", "red"), ("source", "resnet")):
             with self.subTest(key=key):
                 self.plan.write_text(json.dumps({**plan, "request": {**plan["request"], key: value}}))
                 answer = run("train", "--data", "synthetic:64x784x10", "--plan", self.plan, *QUICK[2:], "--out",
@@ -161,20 +161,20 @@ class PlansByHand(KerfTest):
             return ("layouts", "fc1.output", part, "box")
         self.refused("feature", layout(0), ["all", "0-6"], 1, "fc1.output", "no part holds 7 of axis 1")
         self.refused("feature", layout(0), ["all", "0-8"], 1, "fc1.output", "parts 0 and 1 overlap in [all, 8]")
-        self.refused("feature", layout(1), ["all", "8-16"], 2, "fc1.output", "8-16 of axis 1, whose indices end at 15")
+        self.refused("feature", layout(1), ["all", "8-16"], 1, "fc1.output", "8-16 of axis 1, whose indices end at 15")
         self.refused("feature", layout(1), ["all", "8-15,9"], 2, "fc1.output", "index 9 is there twice")
         self.refused("feature", ("divisions", "fc2", 0, "box"), ["all", "all", "0-6"], 1, "fc2", "no part holds 7 of axis 2")
         self.refused("feature", ("divisions", "fc2", 0, "box"), ["all", "all", "0-8"], 1, "fc2", "overlap in [all, all, 8]")
-        self.refused("feature", ("divisions", "fc2", 1, "box"), ["all", "all", "8-16"], 2, "fc2", "whose indices end at 15")
+        self.refused("feature", ("divisions", "fc2", 1, "box"), ["all", "all", "8-16"], 1, "fc2", "whose indices end at 15")
         self.refused("feature", ("routes",), self.plans["feature"]["routes"][1:], 1, "route of fc2.output from part 1 to part 0 is missing")
 
     def test_operators_and_workers(self):
         first, second = (stage["nodes"] for stage in self.plans["layer"]["stages"])
-        self.refused("layer", ("stages", 0, "nodes"), first[:-1], 1, f"node {first[-1]} is in 0 stages")
-        self.refused("layer", ("stages", 0, "nodes"), [*first, second[0]], 1, f"node {second[0]} is in 2 stages")
-        self.refused("layer", ("stages", 0, "nodes"), [*first, "fc9"], 2, 'no node "fc9"')
-        self.refused("layer", ("stages",), self.plans["layer"]["stages"][::-1], 1, "stage 1 feeds stage 0")
-        self.refused("feature", ("divisions", "fc9"), [{"part": 0, "box": "all"}], 2, 'no node "fc9"')
+        self.refused("layer", ("stages", 0, "nodes"), first[:-1], 1, f"node {first[-1]} is in no stage")
+        self.refused("layer", ("stages", 0, "nodes"), [*first, second[0]], 1, f"node {second[0]} is in stages 0 and 1, must be in one")
+        self.refused("layer", ("stages", 0, "nodes"), [*first, "fc9"], 1, 'no node "fc9"')
+        self.refused("layer", ("stages",), self.plans["layer"]["stages"][::-1], 1, "of stage 1 feeds", "of stage 0")
+        self.refused("feature", ("divisions", "fc9"), [{"part": 0, "box": "all"}], 1, 'no node "fc9"')
         self.refused("feature", ("binding",), [0, 9], 1, "bound to worker 9, but none to worker 1")
         self.refused("feature", ("binding",), [0, -1], 2, "-1 is no number of a part or worker")
         self.refused("feature", ("layouts", "fc1.output", 0, "part"), 7, 1, "fc1.output", "part 7")
@@ -189,7 +189,7 @@ class PlansByHand(KerfTest):
         places = self.folder / "places.txt"
         places.write_text("c" * 5_000_000 + " 0\n")
         answer = run("plan", "lenet5", "--workers", 2, "--place", places)
-        self.assert_one_error(answer, "--place: no operator of lenet5 fits", "the nearest names are")
+        self.assert_one_error(answer, "--place", "places.txt:1: no operator of lenet5 fits", "the nearest names are")
 
 
 if __name__ == "__main__":

@@ -105,7 +105,7 @@ TEST(Placement, RefusalsNameFilePlaceAndNode) {
   EXPECT_THAT(placement_refusal("\"fpgaLatency\": 3", "\"fpgaLatency\": -3"),
               AllOf(StartsWith("p.json: nodes[1] (b)"), HasSubstr("fpgaLatency"), HasSubstr("-3")));
   EXPECT_THAT(placement_refusal("\"fpgaLatency\": 3", "\"fpgaLatency\": 1e300"), HasSubstr("(b)"));
-  EXPECT_THAT(placement_refusal("\"id\": 8", "\"id\": 7"), HasSubstr("node b is there twice"));
+  EXPECT_THAT(placement_refusal("\"id\": 8", "\"id\": 7"), HasSubstr("node \"b\" is there twice"));
   EXPECT_THAT(placement_refusal("\"name\": \"b\"", "\"name\": \"a\""), HasSubstr("twice"));
   EXPECT_THAT(placement_refusal("\"name\": \"b\"", "\"name\": \"\""), HasSubstr("empty"));
   EXPECT_THAT(placement_refusal("\"name\": \"b\", ", ""), HasSubstr("\"name\" is missing"));

@@ -84,9 +84,9 @@ TEST_F(Broken, IdleParts) {
 
 TEST_F(Broken, Stages) {
   EXPECT_THAT(problems([](Plan& p) { p.stages[0].nodes.pop_back(); }),
-              Contains(HasSubstr("is in 0 stages")));
+              Contains(HasSubstr("is in no stage")));
   EXPECT_THAT(problems([](Plan& p) { p.stages[1].nodes.push_back(p.stages[2].nodes.back()); }),
-              Contains(HasSubstr("is in 2 stages")));
+              Contains(HasSubstr("must be in one")));
   EXPECT_THAT(problems([](Plan& p) { p.stages[1].nodes.push_back(99); }),
               Contains(HasSubstr("number 99")));
   EXPECT_THAT(problems([](Plan& p) { p.stages[1].parts = {}; }), Contains(HasSubstr("no parts")));
