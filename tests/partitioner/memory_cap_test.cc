@@ -1,7 +1,9 @@
 // Caps on memory: kept, and where nothing fits the smallest change that does is named.
 #include <gmock/gmock.h>
 
+#include <limits>
 #include <map>
+#include <random>
 #include <regex>
 
 #include "partitioner/least_memory.h"
@@ -162,6 +164,117 @@ TEST(MemoryCap, OfManyOperatorsWhatIsAdvisedFits) {
   PlanRequest worse = better;
   *worse.memory -= *worse.memory / 20;
   EXPECT_TRUE(std::holds_alternative<Infeasible>(make_plan(model, worse, Descending())));
+}
+
+// A layer cut looks for the least itself: there are too many divisions to look at each.
+class LeastOfBranches : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(LeastOfBranches, IsNoMoreThanAnyCapThatIsMet) {
+  const Model model = make_zoo_model(GetParam(), {.width = 0.25, .classes = 10});
+  ASSERT_GT(model.nodes(), kFewNodes);
+  PlanRequest request = request_of(Cut::kLayer, 4, 32, 8);
+  request.memory = 1;
+  const auto refused = make_plan(model, request, Descending());
+  ASSERT_TRUE(std::holds_alternative<Infeasible>(refused));
+  const PlanRequest told = changed(request, std::get<Infeasible>(refused).smallest_change);
+  ASSERT_TRUE(told.memory.has_value());
+  const auto least = plan_within(model, told, Descending());
+  ASSERT_TRUE(least.has_value());
+  EXPECT_LE(peak_of(*least), *told.memory);
+  for (const int64_t part : {2, 4, 8, 16, 32, 64}) {
+    PlanRequest less = told;
+    *less.memory -= *told.memory / part;
+    EXPECT_FALSE(plan_within(model, less, Descending())) << "less by a part in " << part;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, LeastOfBranches,
+                         ::testing::Values("resnet18", "squeezenet", "shufflenet", "inception-v1"),
+                         [](const auto& each) {
+                           std::string name = each.param;
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+// Less memory makes no plan better: what a lower cap finds is found under a higher one, or better.
+TEST(MemoryCap, LeavesNoBetterPlanToALowerOne) {
+  using Case = std::tuple<const char*, int, int64_t>;  // model, workers, batch
+  for (const auto& [name, workers, batch] :
+       {Case{"vgg19", 4, 32}, Case{"vgg19", 3, 64}, Case{"squeezenet", 4, 64},
+        Case{"squeezenet", 5, 32}, Case{"resnet18", 4, 64}, Case{"resnet18", 5, 32},
+        Case{"shufflenet", 8, 32}, Case{"resnet50", 5, 32}}) {
+    const Model model = make_zoo_model(name);
+    PlanRequest request = request_of(Cut::kLayer, workers, batch, 8);
+    const int64_t free = peak_of(plan_of(model, request));
+    double least = std::numeric_limits<double>::infinity();
+    int found = 0;
+    for (int twentieths = 11; twentieths < 20; ++twentieths) {
+      request.memory = free / 20 * twentieths;
+      const auto plan = plan_within(model, request, Descending());
+      if (!plan) continue;
+      ++found;
+      EXPECT_LE(plan->bottleneck, 1.01 * least)
+          << name << " over " << workers << ", " << twentieths << " twentieths";
+      least = std::min(least, plan->bottleneck);
+    }
+    EXPECT_GE(found, 4) << name;
+  }
+}
+
+// A chain of more operators than all divisions are looked at of, and each division of it in three
+// that parts its layers.
+class DivisionsOfAChain {
+ public:
+  DivisionsOfAChain(const Model& model, const PlanRequest& request) {
+    Assignment assignment;
+    assignment.division.largest = request.largest_micro_batch();
+    for (NodeId first = 2; first < model.nodes(); first += 2)  // a layer is two operators
+      for (NodeId second = first + 2; second < model.nodes(); second += 2) {
+        assignment.stages = {{{}, {0}}, {{}, {1}}, {{}, {2}}};
+        assignment.division.nodes.clear();
+        for (NodeId node = 0; node < model.nodes(); ++node) {
+          const int stage = (node >= first) + (node >= second);
+          assignment.stages[static_cast<size_t>(stage)].nodes.push_back(node);
+          assignment.division.nodes.push_back(whole_division(model, node, stage));
+        }
+        const Plan plan = assigned_plan(model, request, Descending(), assignment);
+        found_.emplace_back(peak_of(plan), plan.bottleneck);
+      }
+  }
+  int64_t least_peak() const { return std::ranges::min(found_).first; }
+  double best_within(int64_t cap) const {
+    double best = std::numeric_limits<double>::infinity();
+    for (const auto& [peak, bottleneck] : found_)
+      if (peak <= cap) best = std::min(best, bottleneck);
+    return best;
+  }
+
+ private:
+  std::vector<std::pair<int64_t, double>> found_;
+};
+
+TEST(MemoryCap, OfAChainIsMetAboutAsWellAsByTheBestOfItsDivisions) {
+  for (const unsigned seed : {1U, 2U}) {
+    std::mt19937 random(seed);
+    std::vector<int64_t> widths;
+    for (int layer = 0; layer < 36; ++layer) widths.push_back(16 << (random() % 5));
+    const Model model = make_zoo_model("mlp", {widths});
+    ASSERT_GT(model.nodes(), kFewNodes);
+    PlanRequest request = request_of(Cut::kLayer, 3, 256, 4);
+    const int64_t free = peak_of(plan_of(model, request));
+    request.memory = 1;  // all of it interleaved
+    const DivisionsOfAChain divisions(model, request);
+    const auto refused = make_plan(model, request, Descending());
+    ASSERT_TRUE(std::holds_alternative<Infeasible>(refused));
+    const int64_t least = 1 + std::get<Infeasible>(refused).over;
+    EXPECT_LE(static_cast<double>(least), 1.01 * static_cast<double>(divisions.least_peak()));
+    for (const int sixteenths : {2, 6, 10, 14}) {
+      request.memory = least + (free - least) * sixteenths / 16;
+      const auto plan = plan_within(model, request, Descending());
+      ASSERT_TRUE(plan.has_value());
+      EXPECT_LE(plan->bottleneck, 1.2 * divisions.best_within(*request.memory)) << sixteenths;
+    }
+  }
 }
 
 }  // namespace
