@@ -43,11 +43,12 @@ std::string Infeasible::text() const {
   const std::string whose = of_device < 0
                                 ? "the memory cap of {} bytes per worker"
                                 : format("the {{}} bytes that worker {}'s device has", of_device);
-  std::string text = format(
-      "no plan fits: stage {} needs {} ({} bytes) more than {}; the smallest change that "
-      "fits is {}",
-      stage, human_bytes(static_cast<double>(over)), over, format(fmt::runtime(whose), cap),
-      smallest_change);
+  const std::string bytes =
+      over < 1024 ? plural(over, "byte")
+                  : format("{} ({} bytes)", human_bytes(static_cast<double>(over)), over);
+  std::string text =
+      format("no plan fits: stage {} needs {} more than {}; the smallest change that fits is {}",
+             stage, bytes, format(fmt::runtime(whose), cap), smallest_change);
   if (of_device < 0 && !smallest_change.starts_with("--memory"))
     text += format(", or --memory {}", cap + over);
   return text;

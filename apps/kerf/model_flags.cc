@@ -1,5 +1,6 @@
 #include "apps/kerf/model_flags.h"
 
+#include <filesystem>
 #include <utility>
 
 #include "apps/data/exact_json.h"
@@ -18,6 +19,18 @@ int64_t whole_extent(std::string text) {
   const std::string why = whole_number<int64_t>()(text);
   require(why.empty() && text != "0", "--dim", format("\"{}\" is no extent", text));
   return std::stoll(text);
+}
+
+void find_built_in(const std::string& name) {
+  try {
+    partitioner::find_zoo_model(name);
+  } catch (const Error&) {
+    if (std::error_code error; !std::filesystem::is_regular_file(name, error)) throw;
+    throw Error(ErrorCode::kUsage,
+                "it is no model (whose files end in .onnx); a graph of another tool is cut by kerf "
+                "plan FILE --format placement, pipedream or costs",
+                name);
+  }
 }
 
 void refuse_where(bool given, const char* flag, const char* why) { require(!given, flag, why); }
@@ -55,7 +68,7 @@ std::string ModelFlags::zoo_source(const std::string& name) const {
   refuse_where(!freeze.empty(), "--freeze", kWhy);
   refuse_where(head.has_value(), "--head", kWhy);
   refuse_where(norms.has_value(), "--bn", kWhy);
-  partitioner::find_zoo_model(name);  // before it is one word of a text
+  find_built_in(name);  // before it is one word of a text
   partitioner::ZooOptions options{.width = width.value_or(1),
                                   .classes = classes,
                                   .image = image,

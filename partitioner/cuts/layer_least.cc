@@ -49,8 +49,8 @@ class LeastPeak {
 
 namespace {
 
-// Ends of stages that leave the stage fewer units, or one more of a neighbour's in place of what
-// went to and fro between them.
+// Ends of stages with which this one has a few units less, at either end, or one more: what goes to
+// and fro at a boundary takes memory, too.
 std::vector<std::vector<int>> shifted_ends(const std::vector<int>& ends, size_t stage) {
   std::vector<std::vector<int>> result;
   const auto add = [&](size_t boundary, int by) {

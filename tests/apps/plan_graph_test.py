@@ -96,6 +96,19 @@ class PlanGraph(KerfTest):
         self.assert_one_error(run("plan", self.folder, "--format", "placement"), "no such file")
         self.assert_one_error(run("plan", self.graph), "graph.json", "no model")
 
+    def test_without_a_format_it_is_told_that_it_wants_one(self):
+        self.assert_one_error(run("plan", self.graph, "--workers", 2), "graph.json", "--format placement, pipedream or costs")
+        self.assert_one_error(run("plan", self.folder / "none.json", "--workers", 2), "there is no model of this name")
+
+    def test_a_plan_is_no_stages(self):
+        plan = self.folder / "plan.json"
+        self.assertEqual(run("plan", "lenet5", "--workers", 2, "--out", plan).returncode, 0)
+        self.assert_one_error(run("plan", "lenet5", "--workers", 2, "--assign", plan), "plan.json: this is a plan", "--plan")
+        told = json.loads(plan.read_text())
+        del told["fingerprint"]
+        plan.write_text(json.dumps(told))
+        self.assert_one_error(run("plan", "lenet5", "--check", plan), '"fingerprint"')
+
     def test_a_malformed_graph(self):
         for change in ({"nodes": []}, {"edges": [{"sourceId": 1, "destId": 77, "cost": 0, "size": 0}]}, {"maxFPGAs": "two"},
                        {"edges": placement()["edges"] + [{"sourceId": 3, "destId": 1, "cost": 0, "size": 0}]}):
