@@ -7,43 +7,37 @@
 namespace kerf::partitioner {
 namespace {
 
-int worker_of(const PlanRequest& request, const Assignment& assignment, size_t stage) {
-  const int part = assignment.stages[stage].parts.front();
+int worker_of(const PlanRequest& request, const Assignment& assignment, int part) {
   return assignment.binding.empty() ? request.worker_of(part)
                                     : assignment.binding[static_cast<size_t>(part)];
 }
 
-// Stage -> bytes of the fullest of its workers.
-std::vector<int64_t> of_stages(const Plan& plan, const std::vector<int64_t>& of_workers) {
-  std::vector<int64_t> peaks;
-  for (const Stage& stage : plan.stages) {
-    int64_t& most = peaks.emplace_back(0);
-    for (const int part : stage.parts) {
-      const auto worker = static_cast<size_t>(plan.binding[static_cast<size_t>(part)]);
-      most = std::max(most, of_workers[worker]);
-    }
-  }
-  return peaks;
-}
-
-// Whether there was a stage above its cap, which then makes gradients of weights in between.
-bool interleave_above(const PlanRequest& caps, const std::vector<int64_t>& peaks,
+// Whether a worker was above its cap, whose stages then make gradients of weights in between.
+bool interleave_above(const PlanRequest& caps, const std::vector<int64_t>& of_workers,
                       Assignment& assignment) {
   bool any = false;
-  for (size_t s = 0; s < peaks.size(); ++s) {
-    const auto cap = caps.cap_of(worker_of(caps, assignment, s));
-    if (!cap || peaks[s] <= *cap) continue;
-    assignment.stages[s].interleaved = any = true;
-  }
+  for (Stage& stage : assignment.stages)
+    for (const int part : stage.parts) {
+      const int worker = worker_of(caps, assignment, part);
+      const auto cap = caps.cap_of(worker);
+      if (!cap || of_workers[static_cast<size_t>(worker)] <= *cap) continue;
+      stage.interleaved = any = true;
+    }
   return any;
 }
 
 }  // namespace
 
 std::vector<int64_t> KnownPeaks::of(Assignment assignment, const PlanRequest& caps) {
-  std::vector<int64_t> peaks = known(assignment);
-  if (!interleave_above(caps, peaks, assignment)) return peaks;
-  return known(assignment);
+  const std::vector<int64_t>* of_workers = &known(assignment);
+  if (interleave_above(caps, *of_workers, assignment)) of_workers = &known(assignment);
+  std::vector<int64_t> peaks;
+  for (const Stage& stage : assignment.stages) {
+    int64_t& most = peaks.emplace_back(0);
+    for (const int part : stage.parts)
+      most = std::max(most, (*of_workers)[static_cast<size_t>(worker_of(caps, assignment, part))]);
+  }
+  return peaks;
 }
 
 const std::vector<int64_t>& KnownPeaks::known(const Assignment& assignment) {
@@ -56,8 +50,8 @@ const std::vector<int64_t>& KnownPeaks::known(const Assignment& assignment) {
                          assignment.binding.end());
   const auto [found, fresh] = peaks_.try_emplace(std::move(division));
   if (fresh) {
-    Plan plan = connected_plan(model_, request_, assignment);
-    found->second = of_stages(plan, predict_peaks(model_, plan, request_, in_flight_));
+    found->second =
+        predict_peaks(model_, connected_plan(model_, request_, assignment), request_, in_flight_);
   }
   return found->second;
 }

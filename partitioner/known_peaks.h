@@ -23,7 +23,7 @@ class KnownPeaks {
   // Nodes of each stage; of each whether it is interleaved, and the binding.
   using Division = std::pair<std::vector<std::vector<NodeId>>, std::vector<int>>;
 
-  const std::vector<int64_t>& known(const Assignment& assignment);
+  const std::vector<int64_t>& known(const Assignment& assignment);  // by worker
 
   const Model& model_;
   const PlanRequest request_;

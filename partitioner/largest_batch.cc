@@ -31,7 +31,8 @@ class LargestMicroBatch {
         above_ = next;
       halve = !halve && above_.samples < end_ && above_.samples - fits_.samples > gap / 2;
     }
-    while (find_more()) continue;
+    if (cuts()[static_cast<size_t>(request_.cut)].heeds_memory)
+      while (find_more()) continue;
     return fits_.samples;
   }
 

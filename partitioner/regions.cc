@@ -4,7 +4,6 @@
 #include <array>
 #include <functional>
 #include <limits>
-#include <map>
 #include <numeric>
 #include <optional>
 #include <random>
@@ -16,8 +15,11 @@ using BlockOrder = std::vector<size_t>;
 using Key = std::function<int64_t(const Block&)>;
 
 // Pairs of blocks that are compared without a denser packing, beyond three times as many as led to
-// the last one, before the search ends.
+// the last one, before the search ends; of many blocks so many times what placing all takes.
 constexpr size_t kIdleComparisons = 300'000;
+constexpr size_t kIdlePlacings = 2;
+// And in any case.
+constexpr size_t kMostComparisons = 50'000'000;
 
 bool live_at_once(const Block& a, const Block& b) { return a.first <= b.last && b.first <= a.last; }
 
@@ -102,6 +104,7 @@ class Placing {
   int64_t run() {
     const std::vector<BlockOrder> orders = first_orders();
     BlockOrder best = orders.front();
+    if (!attempt(best)) idle_ = std::max(kIdleComparisons, kIdlePlacings * compared_);
     for (const BlockOrder& order : orders)
       if (!attempt(order)) best = order;
     for (const BlockOrder& order : orders) from_both_ends(order);
@@ -229,7 +232,8 @@ class Placing {
     std::mt19937 random(1);
     compared_ = 0;
     size_t compared_for_best = 0;
-    while (best_bytes_ > least_ && compared_ <= kIdleComparisons + 3 * compared_for_best) {
+    while (best_bytes_ > least_ &&
+           compared_ <= std::min(kMostComparisons, idle_ + 3 * compared_for_best)) {
       const auto failed = attempt(order);
       if (!failed) {
         compared_for_best = compared_;
@@ -251,6 +255,7 @@ class Placing {
   int64_t best_bytes_ = std::numeric_limits<int64_t>::max();
   std::vector<int64_t> best_;  // offsets
   size_t compared_ = 0;        // pairs
+  size_t idle_ = 0;            // so many without a denser one
 };
 
 }  // namespace

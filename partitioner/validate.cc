@@ -122,8 +122,10 @@ class Checker {
       if (const auto& stages = stages_of[static_cast<size_t>(node)]; stages.empty())
         problem("node {} is in no stage", model_.node(node).name);
       else if (stages.size() > 1)
-        problem("node {} is in stages {}, must be in one", model_.node(node).name,
-                fmt::join(stages, " and "));
+        problem("node {} is in {}, must be in one", model_.node(node).name,
+                stages.front() == stages.back()
+                    ? format("stage {} {} times", stages.front(), stages.size())
+                    : format("stages {}", fmt::join(stages, " and ")));
   }
 
   void check_replicas() {

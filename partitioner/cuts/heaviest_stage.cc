@@ -18,7 +18,7 @@ class StagesWith {
 
   std::optional<double> find() {
     for (int start = 0; start < ideals_.size() && visits_left_ >= 0; ++start) {
-      if (missing_[at(start)] == 0 || missing_[at(start)] >= least_) continue;
+      if (has_[at(start)] || missing_[at(start)] >= least_) continue;
       stage_.start(ideals_.units_in(start));
       grow(start, -1, {});
     }
@@ -47,12 +47,12 @@ class StagesWith {
       if (must[at(each)]) all += least_work(each);
     }
     missing_.assign(at(ideals_.size()), all);
-    std::vector<bool> has(at(ideals_.size()));
+    has_.assign(at(ideals_.size()), false);
     for (int ideal = 0; ideal < ideals_.size(); ++ideal)
       for (const Ideals::Step& step : ideals_.steps(ideal)) {
-        has[at(step.ideal)] = has[at(ideal)] || step.unit == unit;
+        has_[at(step.ideal)] = has_[at(ideal)] || step.unit == unit;
         missing_[at(step.ideal)] =
-            has[at(step.ideal)]
+            has_[at(step.ideal)]
                 ? 0  // sums leave rounding
                 : missing_[at(ideal)] - (must[at(step.unit)] ? least_work(step.unit) : 0);
       }
@@ -68,7 +68,7 @@ class StagesWith {
           *std::min_element(totals.work.begin(),
                             totals.work.begin() + static_cast<std::ptrdiff_t>(units_.work.size()));
       const double missing = missing_[at(step.ideal)];
-      if (missing == 0) least_ = std::min(least_, work + totals.wire);
+      if (has_[at(step.ideal)]) least_ = std::min(least_, work + totals.wire);
       if (work + missing + totals.least_wire < least_)
         grow(step.ideal, ideals_.rank(step.unit), totals);
       stage_.remove(step.unit);
@@ -80,7 +80,8 @@ class StagesWith {
   GrowingStage stage_;
   double least_;
   int64_t visits_left_;
-  std::vector<double> missing_;  // ideal -> the work that it lacks until the unit can be had
+  std::vector<bool> has_;        // ideals that have the unit
+  std::vector<double> missing_;  // ideal -> the work that it lacks to have it
 };
 
 }  // namespace

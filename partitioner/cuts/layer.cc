@@ -85,10 +85,6 @@ Assignment given(const CutTask& task) {
   return assign(task.model, task.request, search, division);
 }
 
-}  // namespace
-
-namespace {
-
 // A search that is asked by what divisions come to.
 class LayerCut {
  public:
@@ -104,13 +100,13 @@ class LayerCut {
     if (!task_.request.memory) return assignment_of(search_.best());
     const auto above_cap = [&](const LayerDivision& division) { return over(division); };
     auto fits = search_.best_within(above_cap);
-    if (search_.has_few_divisions()) return assignment_of(fits);
-    if (!fits) fits = least_peak(static_cast<double>(*task_.request.memory));
+    if (!fits && !search_.looked_at_all())
+      fits = least_peak(std::nullopt, static_cast<double>(*task_.request.memory));
     if (!fits || std::ranges::max(over(*fits)) > 0) return std::nullopt;
     return assignment_of(search_.best_from(*std::move(fits), above_cap));
   }
 
-  std::optional<Assignment> least() { return assignment_of(least_peak(0)); }
+  std::optional<Assignment> least() { return assignment_of(least_peak(search_.best(), 0)); }
 
  private:
   std::optional<Assignment> assignment_of(const std::optional<LayerDivision>& division) const {
@@ -126,8 +122,10 @@ class LayerCut {
   }
 
   // Under any cap the same: each stage interleaved.
-  std::optional<LayerDivision> least_peak(double enough) const {
+  std::optional<LayerDivision> least_peak(const std::optional<LayerDivision>& first,
+                                          double enough) const {
     return search_.least_peak(
+        first,
         [&](const LayerDivision& division) {
           Assignment assignment = *assignment_of(division);
           for (Stage& stage : assignment.stages) stage.interleaved = true;

@@ -166,6 +166,7 @@ std::optional<LayerDivision> LayerSearch::best_of_few(std::vector<LayerDivision>
 
 std::optional<LayerDivision> LayerSearch::best_within(const StageLimits& given, const Over& over) {
   bound_ = bound_of_way_ = simple_;
+  looked_at_all_ = is_free_ = false;
   StageLimits limits = given;  // at first of no memory: the best of all may fit
   limits.memory.assign(limits.device_type.size(), kNever);
   for (int attempt = 0; attempt < kMostTightenings; ++attempt) {
@@ -173,9 +174,13 @@ std::optional<LayerDivision> LayerSearch::best_within(const StageLimits& given, 
     auto division = best_under(limits, attempt == 0);
     if (!division) return std::nullopt;
     const std::vector<double> above = over(*division);
+    is_free_ = attempt == 0 && is_under(above);
     if (is_under(above)) return division;
     if (attempt == 0)
-      if (auto few = few_divisions(limits)) return best_of_few(*std::move(few), over);
+      if (auto few = few_divisions(limits)) {
+        looked_at_all_ = true;
+        return best_of_few(*std::move(few), over);
+      }
     for (size_t s = 0; s < above.size(); ++s)  // as much of it will the next one take
       if (attempt == 0 || above[s] > 0)
         limits.memory[s] = std::min(limits.memory[s], division->memory[s] - above[s]);
@@ -186,6 +191,7 @@ std::optional<LayerDivision> LayerSearch::best_within(const StageLimits& given, 
 // What one division's stages take beyond what their nodes hold is the next one's no more: limits go
 // halfway to what that says, and never below what fits.
 LayerDivision LayerSearch::best_from(LayerDivision fits, const Over& over) {
+  if (looked_at_all_ || is_free_) return fits;
   StageLimits limits = limits_;
   limits.memory.assign(limits.memory.size(), kNever);
   LayerDivision last = fits;
@@ -198,7 +204,9 @@ LayerDivision LayerSearch::best_from(LayerDivision fits, const Over& over) {
       limits.memory[s] = std::max(fits.memory[s], (before + room) / 2);
     }
     auto next = best_under(limits, false);
-    if (!next || next->bottleneck >= fits.bottleneck * (1 - kCapRounding)) break;
+    const bool better = next && (fits.bottleneck > least_ * (1 + slack_) * (1 + kCapRounding) ||
+                                 next->bytes < fits.bytes * (1 - kCapRounding));
+    if (!better) break;
     if (std::ranges::find(seen, next->stages) != seen.end()) break;
     last = *std::move(next);
     seen.push_back(last.stages);

@@ -1,6 +1,7 @@
 // The layer cut of the least peak: what nodes hold, which the search knows, is most of it; the rest
 // shows on the finished division, and is much the same on the next one.
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -11,6 +12,7 @@ namespace kerf::partitioner {
 namespace {
 
 constexpr int kMostHeld = 24;     // divisions that hold least
+constexpr int kMostRepeated = 4;  // of them
 constexpr int kMostShifted = 60;  // divisions with units shifted
 
 }  // namespace
@@ -21,17 +23,19 @@ class LeastPeak {
   LeastPeak(const LayerSearch::Peaks& peaks_of, double enough)
       : peaks_of_(peaks_of), enough_(enough) {}
 
-  // Empty for one that was looked at before.
-  std::optional<std::vector<double>> look(const LayerDivision& division) {
-    if (!seen_.insert(division.stages).second) return std::nullopt;
-    std::vector<double> peaks = peaks_of_(division);
-    const double most = *std::ranges::max_element(peaks);
-    if (best_ && most >= most_) return peaks;
-    most_ = most;
-    best_ = division;
-    fullest_ = static_cast<size_t>(std::ranges::max_element(peaks) - peaks.begin());
+  const std::vector<double>& look(const LayerDivision& division) {
+    const auto [found, is_new] = known_.try_emplace(division.stages);
+    std::vector<double>& peaks = found->second;
+    if (!is_new) return peaks;
+    peaks = peaks_of_(division);
+    if (const double most = std::ranges::max(peaks); !best_ || most < most_) {
+      most_ = most;
+      best_ = division;
+      fullest_ = static_cast<size_t>(std::ranges::max_element(peaks) - peaks.begin());
+    }
     return peaks;
   }
+  bool knows(const LayerDivision& division) const { return known_.contains(division.stages); }
 
   const std::optional<LayerDivision>& best() const { return best_; }
   double most() const { return most_; }
@@ -41,7 +45,7 @@ class LeastPeak {
  private:
   const LayerSearch::Peaks& peaks_of_;
   const double enough_;
-  std::set<std::vector<std::vector<int>>> seen_;
+  std::map<std::vector<std::vector<int>>, std::vector<double>> known_;  // by stages
   std::optional<LayerDivision> best_;
   double most_ = kNever;
   size_t fullest_ = 0;
@@ -70,29 +74,36 @@ std::vector<std::vector<int>> shifted_ends(const std::vector<int>& ends, size_t 
 
 }  // namespace
 
-std::optional<LayerDivision> LayerSearch::least_peak(const Peaks& peaks, double enough) const {
+std::optional<LayerDivision> LayerSearch::least_peak(const std::optional<LayerDivision>& first,
+                                                     const Peaks& peaks, double enough) const {
   LeastPeak least(peaks, enough);
   if (const auto few = few_divisions(limits_)) {
-    for (const LayerDivision& division : *few) least.look(division);
+    for (const LayerDivision& division : *few)
+      if (!least.is_enough()) least.look(division);
     return least.best();
   }
+  if (first) least.look(*first);
   hold_less(least);
   shift_units(least);
   return least.best();
 }
 
+// What stages take beyond what their nodes hold is halfway between the last two, so that it
+// settles, though one division may come several times before the next.
 void LayerSearch::hold_less(LeastPeak& least) const {
   double all = 1;
   for (const UnitHeld& held : units_.held)
     all += held.fixed + *std::ranges::max_element(limits_.micro_batches) * held.per_micro_batch;
   std::vector<double> beyond(limits_.device_type.size());
+  int repeated = 0;
   for (int attempt = 0; attempt < kMostHeld && !least.is_enough(); ++attempt) {
     const double most = all + std::max(0.0, *std::ranges::max_element(beyond));
     const LeastCap cap = least_cap(0, static_cast<int64_t>(most), beyond);
-    const auto peaks = cap.division ? least.look(*cap.division) : std::nullopt;
-    if (!peaks) return;
+    if (!cap.division) return;
+    if (least.knows(*cap.division) && ++repeated > kMostRepeated) return;
+    const std::vector<double>& peaks = least.look(*cap.division);
     for (size_t s = 0; s < beyond.size(); ++s) {
-      const double now = (*peaks)[s] - cap.division->memory[s];
+      const double now = peaks[s] - cap.division->memory[s];
       beyond[s] = attempt == 0 ? now : (beyond[s] + now) / 2;
     }
   }
@@ -111,7 +122,6 @@ std::vector<int> LayerSearch::order_by_stage(const LayerDivision& division) cons
 void LayerSearch::shift_units(LeastPeak& least) const {
   if (!least.best()) return;
   const Line line(units_, order_by_stage(*least.best()));
-  const Candidate on_line{&line, &limits_, LineSearch(line, limits_)};
   std::vector<int> ends;
   int end = 0;
   for (const std::vector<int>& nodes : least.best()->stages) {
@@ -124,7 +134,7 @@ void LayerSearch::shift_units(LeastPeak& least) const {
     better = false;
     for (std::vector<int>& changed : shifted_ends(ends, least.fullest())) {
       const double before = least.most();
-      least.look(division_of(Found{&on_line, Segmentation{0, changed}}));
+      least.look(division_of(line, limits_, changed));
       ++looked_at;
       better = least.most() < before;
       if (better) ends = std::move(changed);

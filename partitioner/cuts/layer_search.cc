@@ -252,7 +252,7 @@ bool LayerSearch::prove_by_heaviest(const Attempt& attempt) {
   if (!least) return false;
   if (*least > bound_.value)
     bound_ = {*least, format("no stage that has {} is below it", heaviest_name())};
-  return *least == attempt.bottleneck;
+  return is_exact(attempt.bottleneck, *least);
 }
 
 // By ideals: those of the units, which proves it, or those of coarser units.
@@ -363,13 +363,16 @@ LayerDivision LayerSearch::division_of(const IdealChain& chain, const StageLimit
 }
 
 LayerDivision LayerSearch::division_of(const Found& found) const {
-  const Line& line = *found.candidate->line;
-  const StageLimits& limits = *found.candidate->limits;
+  return division_of(*found.candidate->line, *found.candidate->limits, found.segments.ends);
+}
+
+LayerDivision LayerSearch::division_of(const Line& line, const StageLimits& limits,
+                                       const std::vector<int>& ends) const {
   LayerDivision result;
   result.device_types = limits.device_type;
   int begin = 0;
-  for (size_t s = 0; s < found.segments.ends.size(); ++s) {
-    const int end = found.segments.ends[s];
+  for (size_t s = 0; s < ends.size(); ++s) {
+    const int end = ends[s];
     std::vector<int>& nodes = result.stages.emplace_back();
     for (int p = begin; p < end; ++p) {
       const std::vector<int>& members = units_.members[at(line.order()[at(p)])];

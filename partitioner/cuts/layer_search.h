@@ -87,15 +87,17 @@ class LayerSearch {
   using Over = std::function<std::vector<double>(const LayerDivision&)>;
   std::optional<LayerDivision> best_within(const StageLimits& limits, const Over& over);
   std::optional<LayerDivision> best_within(const Over& over) { return best_within(limits_, over); }
-  bool has_few_divisions() const { return few_divisions(limits_).has_value(); }
+  // Whether the last best_within() has looked at all divisions.
+  bool looked_at_all() const { return looked_at_all_; }
   // The one whose fullest stage takes least, of those that are looked at: where divisions are few,
-  // of all; else of those whose stages hold least together with what each took beyond that the last
-  // time, and of these with units shifted from stage to stage. Looks for less than `enough` no
-  // more.
+  // of all; else of `first`, if there is one, of those whose stages hold least together with what
+  // each took beyond that the last time, and of the best of these with units shifted from stage to
+  // stage. Looks for less than `enough` no more.
   using Peaks = std::function<std::vector<double>(const LayerDivision&)>;  // bytes, by stage
-  std::optional<LayerDivision> least_peak(const Peaks& peaks, double enough) const;
-  // From one that fits on: the best of those whose stages take beyond what their nodes hold what
-  // they take there.
+  std::optional<LayerDivision> least_peak(const std::optional<LayerDivision>& first,
+                                          const Peaks& peaks, double enough) const;
+  // From what the last best_within() or least_peak() found to fit: the best of those whose stages
+  // take beyond what their nodes hold what they take there.
   LayerDivision best_from(LayerDivision fits, const Over& over);
   // Least bytes, if more than `fails` and at most `enough`, within which a division is found whose
   // stages hold no more, whatever their bottleneck; else `enough`. With that division, unless it
@@ -172,6 +174,8 @@ class LayerSearch {
   void shift_units(LeastPeak& least) const;
   std::vector<int> order_by_stage(const LayerDivision& division) const;
   LayerDivision division_of(const Found& found) const;
+  LayerDivision division_of(const Line& line, const StageLimits& limits,
+                            const std::vector<int>& ends) const;
   LayerDivision division_of(const IdealChain& chain, const StageLimits& given) const;
   void add_front(const StageLimits& limits, std::vector<LayerDivision>& found);
   std::optional<LayerDivision> holding_less(const LayerDivision& than) const;
@@ -197,6 +201,9 @@ class LayerSearch {
   double largest_wire_ = 0;  // of what enters or leaves at once
   double least_ = kNever;
   bool none_fewer_ = false;
+  bool looked_at_all_ = false;
+  bool is_free_ =
+      false;           // whether what the last best_within() found is what there is without a cap
   int heaviest_ = -1;  // unit that is more than a stage's share; of the freed ones where these are
   Bound simple_;       // that needs no search
   Bound bound_;

@@ -35,7 +35,8 @@ std::vector<double> least_prices(const Units& units, const Ideals& ideals) {
         if (!before.contains(unit)) totals = stage.add(unit, totals);
       for (const int unit : all)
         if (double& known = least[static_cast<size_t>(unit)]; !before.contains(unit))
-          known = std::min(known, totals.work[0] + totals.wire);
+          for (size_t type = 0; type < units.work.size(); ++type)
+            known = std::min(known, totals.work[type] + totals.wire);
     }
   return least;
 }
@@ -43,8 +44,12 @@ std::vector<double> least_prices(const Units& units, const Ideals& ideals) {
 TEST(HeaviestStage, IsTheLeastOfAllStagesWithTheUnit) {
   std::mt19937 random(17);
   int dearer_than_alone = 0;
-  for (const testing::GraphKinds& kinds : testing::all_kinds(7)) {
-    const Units units = units_of(testing::random_graph(random, kinds));
+  std::vector<testing::GraphKinds> all = testing::all_kinds(7);
+  all.push_back({.nodes = 7, .returns = true, .hosts = true});
+  all.push_back({.nodes = 5, .leaving = true, .backward = true, .loose = true, .hosts = true});
+  for (const testing::GraphKinds& kinds : all) {
+    const CostGraph graph = testing::random_graph(random, kinds);
+    const Units units = kinds.loose ? units_of(graph, BackwardWay::kFree) : units_of(graph);
     const auto ideals = Ideals::of(units, 20'000);
     ASSERT_TRUE(ideals);
     const std::vector<double> least = least_prices(units, *ideals);

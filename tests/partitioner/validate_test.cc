@@ -87,6 +87,8 @@ TEST_F(Broken, Stages) {
               Contains(HasSubstr("is in no stage")));
   EXPECT_THAT(problems([](Plan& p) { p.stages[1].nodes.push_back(p.stages[2].nodes.back()); }),
               Contains(HasSubstr("must be in one")));
+  EXPECT_THAT(problems([](Plan& p) { p.stages[0].nodes.push_back(p.stages[0].nodes.back()); }),
+              Contains(HasSubstr("is in stage 0 2 times")));
   EXPECT_THAT(problems([](Plan& p) { p.stages[1].nodes.push_back(99); }),
               Contains(HasSubstr("number 99")));
   EXPECT_THAT(problems([](Plan& p) { p.stages[1].parts = {}; }), Contains(HasSubstr("no parts")));
