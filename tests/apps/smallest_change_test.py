@@ -16,7 +16,7 @@ IMAGES = ("--width", 0.125, "--classes", 20, "--image-size")
 if FULL:
     MODELS += [("seq2seq", "--sizes", "6-40-12-12"), ("vit", "--sizes", "2-32-4-8", *IMAGES, 32), ("resnet18", *IMAGES, 32),
                ("shufflenet", *IMAGES, 32), ("inception-v1", *IMAGES, 64), ("bvlc-alexnet", *IMAGES, 67), ("squeezenet", *IMAGES, 64)]
-REFUSAL = re.compile(r"kerf: error: no plan fits: stage (\d+) needs .* \((\d+) bytes\) more than the memory cap of (\d+) bytes per worker; "
+REFUSAL = re.compile(r"kerf: error: no plan fits: stage (\d+) needs (?:[\d.]+ [KMGT]iB \()?(\d+) bytes?\)? more than the memory cap of (\d+) bytes per worker; "
                      r"the smallest change that fits is (--[a-z-]+ \d+)(?:, or (--memory \d+))?\n")
 
 
