@@ -54,7 +54,8 @@ class Placed {
       size_t count = 0;  // without a branch, which would be guessed wrong every other time
       for (size_t i = from; i < to; ++i) {
         beside[count] = near[i];
-        count += static_cast<size_t>((near[i].first <= block.last) & (block.first <= near[i].last));
+        count += static_cast<size_t>(near[i].first <= block.last) &
+                 static_cast<size_t>(block.first <= near[i].last);
       }
       for (size_t i = 0; i < count; ++i) {
         if (beside[i].offset - at >= block.bytes) return at;
