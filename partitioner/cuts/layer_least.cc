@@ -12,7 +12,7 @@ namespace kerf::partitioner {
 namespace {
 
 constexpr int kMostHeld = 24;     // divisions that hold least
-constexpr int kMostRepeated = 4;  // of them
+constexpr int kMostRepeated = 4;  // of these, that were looked at before
 constexpr int kMostShifted = 60;  // divisions with units shifted
 
 }  // namespace

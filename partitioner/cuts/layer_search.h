@@ -151,7 +151,7 @@ class LayerSearch {
 
   static StageLimits with_types(const StageLimits& limits, const std::vector<int>& types);
   int64_t visits() const;
-  Bound find_simple_bound(const Units& units);
+  Bound find_simple_bound(const Units& units);  // and the heaviest unit, where that sets it
   std::string heaviest_name() const;
   std::vector<StageLimits> type_orders(const StageLimits& limits) const;
   void start(Attempt& attempt) const;
