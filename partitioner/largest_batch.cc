@@ -31,7 +31,7 @@ class LargestMicroBatch {
         above_ = next;
       halve = !halve && above_.samples < end_ && above_.samples - fits_.samples > gap / 2;
     }
-    if (cuts()[static_cast<size_t>(request_.cut)].heeds_memory)
+    if (row_of(request_.cut).heeds_memory)
       while (find_more()) continue;
     return fits_.samples;
   }

@@ -12,13 +12,13 @@
 
 namespace kerf::partitioner {
 
-namespace {
-
 const CutRow& row_of(Cut cut) {
   const auto row = static_cast<size_t>(cut);
   KERF_CHECK(row < cuts().size(), "cut {} is no row of the table", row);
   return cuts()[row];
 }
+
+namespace {
 
 // A stage of the worker that is most over the cap, if any is.
 std::optional<Infeasible> check_memory(const Plan& plan, const PlanRequest& request) {

@@ -6,6 +6,8 @@
 
 namespace kerf::partitioner {
 
+const CutRow& row_of(Cut cut);  // of the table of cuts
+
 // Throws Error{kUsage} naming the flag that is out of its range.
 void check_request(const PlanRequest& request);
 
