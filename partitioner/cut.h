@@ -66,6 +66,7 @@ struct Assignment {
   double bound = 0;               // no such cut has a lower bottleneck
   std::vector<int> binding = {};  // part -> worker; empty: as the request has it
   std::string witness = {};       // of the bound (bound.h)
+  bool is_least = false;          // above the caps, as whatever else the cut finds, or more so
 };
 
 // No plan meets the memory cap: the stage that needs most over it, and what would fit.
@@ -122,29 +123,28 @@ struct CutTask {
   const Model& model;
   const PlanRequest& request;
   const InFlight& in_flight;
-  // Stage -> bytes that the fullest of its workers would take, exactly.
-  std::function<std::vector<int64_t>(const Assignment&)> peaks;
+  // Stage -> bytes that the fullest of its workers would take under the request's caps, or, up to
+  // `most`, of stages as they are: exactly where none is above that, else at the least.
+  std::function<std::vector<int64_t>(const Assignment&, std::optional<double> most)> peaks;
+  bool any_will_do = false;  // that is within the caps
 };
 
 // One cut: a file in cuts/ and a row of the table in cuts/table.cc. Its value of Cut is its row.
 struct CutRow {
   std::string_view name;
   std::string_view help;  // one line
-  // Empty if it finds nothing within request.memory; only where it heeds that.
+  // Where it heeds request.memory and finds nothing within it, the one of least peak that it finds,
+  // or empty: then it is to be asked under ever lower caps.
   std::optional<Assignment> (*make)(const CutTask& task);
   bool heeds_memory = false;
   // What of the model it needs rewritten; null: nothing.
   std::vector<Rewrite> (*rewrites)(const Model& model, const PlanRequest& request) = nullptr;
-  // The one of least peak that it finds, whatever request.memory. Null or empty: it is to be asked
-  // under ever lower caps.
-  std::optional<Assignment> (*least)(const CutTask& task) = nullptr;
 };
 std::span<const CutRow> cuts();
 
 // Contiguous segments of topological orders (least bottleneck, then fewest bytes) under the cap;
 // every operator over all workers, by feature or by sample; stages times groups; any index sets.
 std::optional<Assignment> cut_layer(const CutTask& task);
-std::optional<Assignment> least_layer(const CutTask& task);
 Assignment cut_feature(const Model& model, const PlanRequest& request);
 std::vector<Rewrite> rewrites_for_feature(const Model& model, const PlanRequest& request);
 Assignment cut_batch(const Model& model, const PlanRequest& request);
@@ -171,8 +171,12 @@ ops::Layout divide_by_samples(const ops::IterationSpace& space, const std::vecto
 // Predictions of a plan whose layouts, stages, binding and routes are set.
 std::vector<WorkerPrediction> predict(const Model& model, const Plan& plan,
                                       const PlanRequest& request, const InFlight& in_flight);
-// The peaks alone, by worker.
-std::vector<int64_t> predict_peaks(const Model& model, const Plan& plan, const PlanRequest& request,
-                                   const InFlight& in_flight);
+// The peaks alone, by worker; or what these are at the least, in a fraction of the time: some
+// thousandths below, as blocks of memory can mostly be packed without gaps.
+// Of what the plan was connected by.
+enum class PeakFigure : uint8_t { kExact, kLeast };
+class Sums;
+std::vector<int64_t> predict_peaks(const Sums& sums, const Plan& plan, const PlanRequest& request,
+                                   const InFlight& in_flight, PeakFigure figure);
 
 }  // namespace kerf::partitioner

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "partitioner/connected_plan.h"
+#include "partitioner/sources.h"
+#include "partitioner/sums.h"
 
 namespace kerf::partitioner {
 namespace {
@@ -10,6 +12,13 @@ namespace {
 int worker_of(const PlanRequest& request, const Assignment& assignment, int part) {
   return assignment.binding.empty() ? request.worker_of(part)
                                     : assignment.binding[static_cast<size_t>(part)];
+}
+
+bool is_above(const PlanRequest& caps, const std::vector<int64_t>& of_workers) {
+  for (size_t worker = 0; worker < of_workers.size(); ++worker)
+    if (const auto cap = caps.cap_of(static_cast<int>(worker)); cap && of_workers[worker] > *cap)
+      return true;
+  return false;
 }
 
 // Whether a worker was above its cap, whose stages then make gradients of weights in between.
@@ -26,21 +35,37 @@ bool interleave_above(const PlanRequest& caps, const std::vector<int64_t>& of_wo
   return any;
 }
 
-}  // namespace
-
-std::vector<int64_t> KnownPeaks::of(Assignment assignment, const PlanRequest& caps) {
-  const std::vector<int64_t>* of_workers = &known(assignment);
-  if (interleave_above(caps, *of_workers, assignment)) of_workers = &known(assignment);
+// Stage -> that of the fullest of its workers.
+std::vector<int64_t> by_stage(const PlanRequest& request, const Assignment& assignment,
+                              const std::vector<int64_t>& of_workers) {
   std::vector<int64_t> peaks;
   for (const Stage& stage : assignment.stages) {
     int64_t& most = peaks.emplace_back(0);
     for (const int part : stage.parts)
-      most = std::max(most, (*of_workers)[static_cast<size_t>(worker_of(caps, assignment, part))]);
+      most = std::max(most, of_workers[static_cast<size_t>(worker_of(request, assignment, part))]);
   }
   return peaks;
 }
 
-const std::vector<int64_t>& KnownPeaks::known(const Assignment& assignment) {
+}  // namespace
+
+std::vector<int64_t> KnownPeaks::of(Assignment assignment, const PlanRequest& caps) {
+  Assignment interleaved = assignment;
+  for (Stage& stage : interleaved.stages) stage.interleaved = true;
+  const std::vector<int64_t>& least = known(interleaved, PeakFigure::kLeast);
+  if (is_above(caps, least)) return by_stage(caps, assignment, least);
+  const std::vector<int64_t>* exact = &known(assignment, PeakFigure::kExact);
+  if (interleave_above(caps, *exact, assignment)) exact = &known(assignment, PeakFigure::kExact);
+  return by_stage(caps, assignment, *exact);
+}
+
+std::vector<int64_t> KnownPeaks::up_to(double most, const Assignment& assignment) {
+  const std::vector<int64_t>& least = known(assignment, PeakFigure::kLeast);
+  const bool is_above = static_cast<double>(std::ranges::max(least)) > most;
+  return by_stage(request_, assignment, is_above ? least : known(assignment, PeakFigure::kExact));
+}
+
+const std::vector<int64_t>& KnownPeaks::known(const Assignment& assignment, PeakFigure figure) {
   Division division;
   for (const Stage& stage : assignment.stages) {
     division.first.push_back(stage.nodes);
@@ -48,12 +73,18 @@ const std::vector<int64_t>& KnownPeaks::known(const Assignment& assignment) {
   }
   division.second.insert(division.second.end(), assignment.binding.begin(),
                          assignment.binding.end());
+  division.second.push_back(static_cast<int>(figure));
   const auto [found, fresh] = peaks_.try_emplace(std::move(division));
-  if (fresh) {
-    found->second =
-        predict_peaks(model_, connected_plan(model_, request_, assignment), request_, in_flight_);
-  }
+  if (fresh) found->second = peaks_of(assignment, figure);
   return found->second;
+}
+
+std::vector<int64_t> KnownPeaks::peaks_of(const Assignment& assignment, PeakFigure figure) const {
+  Plan plan = bound_plan(model_, request_, assignment);
+  const Sources sources(model_, plan.division, stages_of_parts(plan));
+  const Sums sums(sources);
+  add_connectors(sums, plan);
+  return predict_peaks(sums, plan, request_, in_flight_, figure);
 }
 
 }  // namespace kerf::partitioner

@@ -1,5 +1,7 @@
 // What layer divisions of a request take, whatever its caps: each is looked at once, however often
-// searches under one cap after another come back to it. Used by one thread.
+// searches under one cap after another come back to it. Exactly only what may be within what is
+// asked for: the least that a division can take is known in a fraction of the time.
+// Used by one thread.
 #pragma once
 
 #include <map>
@@ -16,14 +18,19 @@ class KnownPeaks {
   KnownPeaks(const Model& model, const PlanRequest& request, const InFlight& in_flight)
       : model_(model), request_(request), in_flight_(in_flight) {}
 
-  // Stage -> bytes of the fullest of its workers, under these caps, as predicted_plan() has it.
+  // Stage -> bytes of the fullest of its workers: as predicted_plan() has it under these caps;
+  // where a worker is above its cap though its stages are interleaved, so of all, and at the least.
   std::vector<int64_t> of(Assignment assignment, const PlanRequest& caps);
+  // The same of stages as they are; where one is above `most`, at the least.
+  std::vector<int64_t> up_to(double most, const Assignment& assignment);
 
  private:
-  // Nodes of each stage; of each whether it is interleaved, and the binding.
+  // Nodes of each stage; of each whether it is interleaved, the binding, and the figure.
   using Division = std::pair<std::vector<std::vector<NodeId>>, std::vector<int>>;
 
-  const std::vector<int64_t>& known(const Assignment& assignment);  // by worker
+  // By worker.
+  const std::vector<int64_t>& known(const Assignment& assignment, PeakFigure figure);
+  std::vector<int64_t> peaks_of(const Assignment& assignment, PeakFigure figure) const;
 
   const Model& model_;
   const PlanRequest request_;

@@ -60,7 +60,7 @@ class LargestMicroBatch {
     request_.batch = samples * request_.micro_batches;
     check_request(request_);
     try {
-      const auto plan = try_plan(model_for(model_, request_), request_, in_flight_);
+      const auto plan = try_plan(model_for(model_, request_), request_, in_flight_, true);
       if (!plan) return {samples};
       return {samples, is_within(plan, request_), peak_of(*plan)};
     } catch (const Error& error) {

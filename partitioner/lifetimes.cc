@@ -21,11 +21,11 @@ constexpr std::array kPass = {kF, kB, kContribute, kReduce, kConclude, kUpdate, 
 
 class PartMemory {
  public:
-  PartMemory(const Model& model, Part& part, int64_t samples, bool tensor_bytes)
+  PartMemory(const Model& model, Part& part, int64_t samples, const LowerOptions& options)
       : model_(model),
         part_(part),
         samples_(samples),
-        tensor_bytes_(tensor_bytes),
+        options_(options),
         lists_(lists_of(part)),
         tenants_(tenants_of(model, part, samples)),
         entered_until_(last_of_entered()) {}
@@ -59,7 +59,7 @@ class PartMemory {
   const Model& model_;
   Part& part_;
   const int64_t samples_;
-  const bool tensor_bytes_;  // are asked for
+  const LowerOptions& options_;
   const std::array<InstructionList*, kLists> lists_;
   const std::vector<Tenant> tenants_;
   const std::optional<size_t> entered_until_;  // list; empty: nothing is read again
@@ -186,7 +186,7 @@ void PartMemory::place_pass() {
       if (shared && tenant.in_list(list)) places.push_back(tenant.places[list]);
     if (use) pass.add(tenant, *use, std::move(places));
   }
-  const Stretch::Bytes bytes = pass.place({}, tensor_bytes_);
+  const Stretch::Bytes bytes = pass.place({}, options_);
   for (InstructionList* list : lists_) set_bytes(bytes, *list);
 }
 
@@ -198,7 +198,7 @@ void PartMemory::place_list(size_t list) {
     for (const Tenant& tenant : tenants_)
       if (tenant.homeless(list)) stretch.add(tenant, *tenant.uses.in[list], {tenant.places[list]});
     for (Instruction& instruction : to.instructions) stretch.add(instruction);
-    set_bytes(stretch.place({to.transient_bytes, to.transient_tensor_bytes}, tensor_bytes_), to);
+    set_bytes(stretch.place({to.transient_bytes, to.transient_tensor_bytes}, options_), to);
   }
   int64_t& most = part_.region_bytes[static_cast<size_t>(RegionKind::kTransient)];
   most = std::max(most, to.transient_bytes);
@@ -353,8 +353,8 @@ void read_data(const Model& model, Part& part) {
   }
 }
 
-void place_memory(const Model& model, Part& part, int64_t samples, bool tensor_bytes) {
-  PartMemory(model, part, samples, tensor_bytes).place();
+void place_memory(const Model& model, Part& part, int64_t samples, const LowerOptions& options) {
+  PartMemory(model, part, samples, options).place();
 }
 
 }  // namespace kerf::partitioner

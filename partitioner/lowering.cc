@@ -76,7 +76,7 @@ void Lowering::place(const CallSetting& setting) {
   const std::vector<int64_t> sizes = sizes_to_ask(plan_, setting.largest);
   for (size_t i = 0; i < to_.calls.size(); ++i)
     measure_workspace(model_, setting, sizes, accumulate[i], to_.calls[i]);
-  place_memory(model_, to_, setting.largest, options_.tensor_bytes);
+  place_memory(model_, to_, setting.largest, options_);
 }
 
 // By call: whether its W adds to what another call, or another micro-batch, has made of a gradient.

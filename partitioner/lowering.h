@@ -150,8 +150,8 @@ void write_in_place(const Model& model, Part& part);
 // and retire slots.
 void write_into_slots(const Model& model, Part& part);
 
-// lifetimes.cc: the instructions that take and give memory, and a place for every local. `samples`:
-// rows of the largest micro-batch.
-void place_memory(const Model& model, Part& part, int64_t samples, bool tensor_bytes);
+// lifetimes.cc: the instructions that take and give memory, and a place for every local, as the
+// options have it. `samples`: rows of the largest micro-batch.
+void place_memory(const Model& model, Part& part, int64_t samples, const LowerOptions& options);
 
 }  // namespace kerf::partitioner

@@ -77,30 +77,35 @@ Plan assigned_plan(const Model& model, const PlanRequest& request, const InFligh
 
 namespace {
 
-// What `make` of the cut's row comes to.
-std::optional<Plan> try_plan(const Model& model, const PlanRequest& request,
-                             const InFlight& in_flight, KnownPeaks& known,
-                             std::optional<Assignment> (*make)(const CutTask& task)) {
-  const auto peaks = [&](const Assignment& assignment) {
+std::optional<Assignment> assign(const Model& model, const PlanRequest& request,
+                                 const InFlight& in_flight, KnownPeaks& known,
+                                 bool any_will_do = false) {
+  const auto peaks = [&](const Assignment& assignment, std::optional<double> most) {
+    if (most) return known.up_to(*most, assignment);
     if (request.cut == Cut::kLayer) return known.of(assignment, request);
     return KnownPeaks(model, request, in_flight).of(assignment, request);
   };
-  const auto assignment = make({model, request, in_flight, peaks});
-  if (!assignment) return std::nullopt;
-  return assigned_plan(model, request, in_flight, *assignment);
+  return row_of(request.cut).make({model, request, in_flight, peaks, any_will_do});
 }
 
-std::optional<Plan> try_plan(const Model& model, const PlanRequest& request,
-                             const InFlight& in_flight, KnownPeaks& known) {
-  return try_plan(model, request, in_flight, known, row_of(request.cut).make);
+// A plan within the caps.
+std::optional<Plan> try_within(const Model& model, const PlanRequest& request,
+                               const InFlight& in_flight, KnownPeaks& known) {
+  const auto assignment = assign(model, request, in_flight, known);
+  if (!assignment || assignment->is_least) return std::nullopt;
+  Plan plan = assigned_plan(model, request, in_flight, *assignment);
+  if (check_memory(plan, request)) return std::nullopt;
+  return plan;
 }
 
 }  // namespace
 
 std::optional<Plan> try_plan(const Model& model, const PlanRequest& request,
-                             const InFlight& in_flight) {
+                             const InFlight& in_flight, bool any_will_do) {
   KnownPeaks known(model, request, in_flight);
-  return try_plan(model, request, in_flight, known);
+  const auto assignment = assign(model, request, in_flight, known, any_will_do);
+  if (!assignment) return std::nullopt;
+  return assigned_plan(model, request, in_flight, *assignment);
 }
 
 bool is_within(const std::optional<Plan>& plan, const PlanRequest& request) {
@@ -124,7 +129,7 @@ int64_t peak_of(const Plan& plan) {
 bool fits(const Model& model, const PlanRequest& request, const InFlight& in_flight) {
   if (exceeds_all_caps(least_memory(model, request), request)) return false;
   try {
-    return is_within(try_plan(model, request, in_flight), request);
+    return is_within(try_plan(model, request, in_flight, true), request);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kInternal) throw;
     return false;  // no plan at all, so none that fits
@@ -133,16 +138,11 @@ bool fits(const Model& model, const PlanRequest& request, const InFlight& in_fli
 
 namespace {
 
-// The plan of the least peak that the cut finds by itself; of few operators from there on, or where
-// it has none from the best one without a cap, down by steps that get smaller, until a cap of one
-// byte less finds nothing; of many operators, one of a five hundredth less. Of a cut that heeds no
-// cap, the one plan there is, all of it interleaved.
+// From a plan within no cap, or where the cut has none from the best one without a cap, down by
+// steps that get smaller, until a cap of one byte less finds nothing; of many operators, one of a
+// five hundredth less. Of a cut that heeds no cap, the one plan there is, all of it interleaved.
 Plan least_plan(const Model& model, PlanRequest request, const InFlight& in_flight,
-                KnownPeaks& known) {
-  const CutRow& row = row_of(request.cut);
-  std::optional<Plan> found;
-  if (row.least != nullptr) found = try_plan(model, request, in_flight, known, row.least);
-  if (found && model.nodes() > kFewNodes) return *std::move(found);
+                KnownPeaks& known, std::optional<Plan> from) {
   const std::optional<int64_t> cap = std::exchange(request.memory, std::nullopt);
   const Capacities devices = request.speed.capacities;
   for (Capacity& device : request.speed.capacities.workers) device.memory.reset();
@@ -151,16 +151,19 @@ Plan least_plan(const Model& model, PlanRequest request, const InFlight& in_flig
     made.request->capacities = devices;
     return made;
   };
-  if (!row.heeds_memory) request.memory = 1;
-  Plan plan = found ? *std::move(found) : try_plan(model, request, in_flight, known).value();
-  if (!row.heeds_memory) return as_asked(std::move(plan));
+  const bool heeds = row_of(request.cut).heeds_memory;
+  if (!heeds) request.memory = 1;
+  Plan plan = from ? *std::move(from)
+                   : assigned_plan(model, request, in_flight,
+                                   assign(model, request, in_flight, known).value());
+  if (!heeds) return as_asked(std::move(plan));
   const int64_t least = least_memory(model, request);
   const int64_t finest = finest_step(model, peak_of(plan));
   for (int64_t step = peak_of(plan) / 4 + 1; step > finest;) {
     request.memory = std::max<int64_t>(1, peak_of(plan) - step);
     std::optional<Plan> smaller;
-    if (!exceeds_all_caps(least, request)) smaller = try_plan(model, request, in_flight, known);
-    if (is_within(smaller, request))
+    if (!exceeds_all_caps(least, request)) smaller = try_within(model, request, in_flight, known);
+    if (smaller)
       plan = *std::move(smaller);
     else
       step /= 2;
@@ -193,10 +196,16 @@ namespace {
 // The plan, or where none is within the caps, one of the least peak.
 Plan plan_or_least(const Model& model, const PlanRequest& request, const InFlight& in_flight) {
   KnownPeaks known(model, request, in_flight);
-  if (!exceeds_all_caps(least_memory(model, request), request))
-    if (auto plan = try_plan(model, request, in_flight, known); is_within(plan, request))
-      return *std::move(plan);
-  return least_plan(model, request, in_flight, known);
+  std::optional<Assignment> found;
+  if (request.cut == Cut::kLayer || !exceeds_all_caps(least_memory(model, request), request))
+    found = assign(model, request, in_flight, known);
+  std::optional<Plan> plan;
+  if (found) plan = assigned_plan(model, request, in_flight, *found);
+  if (is_within(plan, request)) return *std::move(plan);
+  const bool is_least = found && found->is_least;
+  if (is_least && model.nodes() > kFewNodes) return *std::move(plan);
+  if (!is_least) plan.reset();
+  return least_plan(model, request, in_flight, known, std::move(plan));
 }
 
 void check_model(const Model& model, const PlanRequest& request) {

@@ -238,6 +238,9 @@ struct LowerOptions {
   bool times_only = false;
   // For who asks how much transient memory would be if kernels took no workspace.
   bool tensor_bytes = false;
+  // False: for who asks how much transient memory it takes at the least, which is what lives at
+  // once: no packing is below that. All of it is placed at the beginning.
+  bool packs = true;
   // By in_parallel.h: for who plans, with no tensors about.
   bool in_parallel = false;
   std::vector<StageLists> stages = {};  // those that it lacks want nothing

@@ -4,7 +4,9 @@
 #include "partitioner/blocks.h"
 #include "partitioner/cut.h"
 #include "partitioner/part_prediction.h"
+#include "partitioner/sources.h"
 #include "partitioner/stage_graph.h"
+#include "partitioner/sums.h"
 #include "partitioner/turns.h"
 
 namespace kerf::partitioner {
@@ -13,20 +15,21 @@ namespace {
 
 class Prediction {
  public:
-  Prediction(const Model& model, const Plan& plan, const PlanRequest& request,
-             const InFlight& in_flight, bool peaks_alone)
-      : model_(model),
+  Prediction(const Sums& sums, const Plan& plan, const PlanRequest& request,
+             const InFlight& in_flight, std::optional<PeakFigure> peaks_alone)
+      : model_(sums.sources().model()),
         plan_(plan),
         request_(request),
         in_flight_(in_flight),
         peaks_alone_(peaks_alone),
         largest_(plan.largest_micro_batch()),
-        flights_(in_flight.of(pipeline_of(model, plan), plan.micro_batches)),
-        parts_(lower(model, plan,
+        flights_(in_flight.of(pipeline_of(model_, plan), plan.micro_batches)),
+        parts_(lower(sums, plan,
                      {.gradients = request.trains,
                       .threads = request.setting.threads,
                       .devices = request.setting.devices,
                       .tensor_bytes = !peaks_alone,
+                      .packs = peaks_alone != PeakFigure::kLeast,
                       .in_parallel = true,
                       .stages = lists_of_stages(flights_)})) {
     const int workers = plan.workers_bound();
@@ -199,9 +202,9 @@ class Prediction {
   const Plan& plan_;
   const PlanRequest& request_;
   const InFlight& in_flight_;
-  const bool peaks_alone_;
-  int64_t largest_;              // rows of the largest micro-batch
-  std::vector<Flight> flights_;  // by stage
+  const std::optional<PeakFigure> peaks_alone_;  // nothing else
+  int64_t largest_;                              // rows of the largest micro-batch
+  std::vector<Flight> flights_;                  // by stage
   std::vector<Part> parts_;
   std::vector<LetGo> retired_;   // by route: by its sender
   std::vector<LetGo> released_;  // by its receiver
@@ -212,13 +215,14 @@ class Prediction {
 
 std::vector<WorkerPrediction> predict(const Model& model, const Plan& plan,
                                       const PlanRequest& request, const InFlight& in_flight) {
-  return Prediction(model, plan, request, in_flight, false).make();
+  const Sources sources(model, plan.division, stages_of_parts(plan));
+  return Prediction(Sums(sources), plan, request, in_flight, std::nullopt).make();
 }
 
-std::vector<int64_t> predict_peaks(const Model& model, const Plan& plan, const PlanRequest& request,
-                                   const InFlight& in_flight) {
+std::vector<int64_t> predict_peaks(const Sums& sums, const Plan& plan, const PlanRequest& request,
+                                   const InFlight& in_flight, PeakFigure figure) {
   std::vector<int64_t> peaks;
-  for (const WorkerPrediction& worker : Prediction(model, plan, request, in_flight, true).make())
+  for (const WorkerPrediction& worker : Prediction(sums, plan, request, in_flight, figure).make())
     peaks.push_back(worker.peak_bytes);
   return peaks;
 }

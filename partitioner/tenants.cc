@@ -76,14 +76,16 @@ void Stretch::add(const Tenant& tenant, const InstructionRange& use, std::vector
   wanted_.push_back({std::move(places), nullptr});
 }
 
-Stretch::Bytes Stretch::place(const Bytes& first, bool asks_of_tensors) {
-  const int64_t all = place_blocks(blocks_);
+Stretch::Bytes Stretch::place(const Bytes& first, const LowerOptions& options) {
+  if (!options.packs)
+    for (Block& block : blocks_) block.offset = 0;
+  const int64_t all = options.packs ? place_blocks(blocks_) : greatest_sum(blocks_);
   for (size_t i = 0; i < blocks_.size(); ++i) {
     const int64_t offset = first.all + blocks_[i].offset;
     for (Place* place : wanted_[i].places) *place = {RegionKind::kTransient, offset};
     if (wanted_[i].scratch != nullptr) wanted_[i].scratch->scratch = offset;
   }
-  return {first.all + all, asks_of_tensors ? first.of_tensors + bytes_of_tensors(all) : 0};
+  return {first.all + all, options.tensor_bytes ? first.of_tensors + bytes_of_tensors(all) : 0};
 }
 
 int64_t Stretch::bytes_of_tensors(int64_t of_all) const {

@@ -43,7 +43,7 @@ class Stretch {
   };
   // Gives all of them their places in the transient region, behind the first bytes of it; what is
   // taken with those.
-  Bytes place(const Bytes& first, bool asks_of_tensors);
+  Bytes place(const Bytes& first, const LowerOptions& options);
 
  private:
   struct Wanted {

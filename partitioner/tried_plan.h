@@ -11,9 +11,10 @@ const CutRow& row_of(Cut cut);  // of the table of cuts
 // Throws Error{kUsage} naming the flag that is out of its range.
 void check_request(const PlanRequest& request);
 
-// Empty if the cut itself finds nothing within the caps; a plan that is found may still be above.
+// Within the caps if the cut finds one that is; else above them, or empty. `any_will_do`: it need
+// not be the best within the caps.
 std::optional<Plan> try_plan(const Model& model, const PlanRequest& request,
-                             const InFlight& in_flight);
+                             const InFlight& in_flight, bool any_will_do = false);
 bool is_within(const std::optional<Plan>& plan, const PlanRequest& request);
 
 // That has a part on it.

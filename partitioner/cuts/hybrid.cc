@@ -148,7 +148,7 @@ class Boundaries {
     score.price = bottleneck_of(Sources(task_.model, assignment.division, std::move(stage_of)),
                                 task_.request, works_, enough);
     if (!task_.request.is_capped()) return score;
-    const std::vector<int64_t> peaks = task_.peaks(assignment);
+    const std::vector<int64_t> peaks = task_.peaks(assignment, std::nullopt);
     for (size_t stage = 0; stage < peaks.size(); ++stage)
       for (const int worker : assignment.stages[stage].parts)
         if (const auto cap = task_.request.cap_of(worker))

@@ -100,13 +100,19 @@ class LayerCut {
     if (!task_.request.memory) return assignment_of(search_.best());
     const auto above_cap = [&](const LayerDivision& division) { return over(division); };
     auto fits = search_.best_within(above_cap);
-    if (!fits && !search_.looked_at_all())
-      fits = least_peak(std::nullopt, static_cast<double>(*task_.request.memory));
-    if (!fits || std::ranges::max(over(*fits)) > 0) return std::nullopt;
-    return assignment_of(search_.best_from(*std::move(fits), above_cap));
+    if (!fits) {
+      auto least = least_peak();
+      if (!least) return std::nullopt;
+      if (std::ranges::max(over(*least)) > 0) {
+        auto result = assignment_of(least);
+        result->is_least = true;
+        return result;
+      }
+      fits = std::move(least);
+    }
+    if (!task_.any_will_do) fits = search_.best_from(*std::move(fits), above_cap);
+    return assignment_of(fits);
   }
-
-  std::optional<Assignment> least() { return assignment_of(least_peak(search_.best(), 0)); }
 
  private:
   std::optional<Assignment> assignment_of(const std::optional<LayerDivision>& division) const {
@@ -116,23 +122,21 @@ class LayerCut {
 
   std::vector<double> over(const LayerDivision& division) const {
     std::vector<double> over;
-    for (const int64_t peak : task_.peaks(*assignment_of(division)))
+    for (const int64_t peak : task_.peaks(*assignment_of(division), std::nullopt))
       over.push_back(static_cast<double>(peak - *task_.request.memory));
     return over;
   }
 
   // Under any cap the same: each stage interleaved.
-  std::optional<LayerDivision> least_peak(const std::optional<LayerDivision>& first,
-                                          double enough) const {
+  std::optional<LayerDivision> least_peak() const {
     return search_.least_peak(
-        first,
-        [&](const LayerDivision& division) {
+        [&](const LayerDivision& division, double most) {
           Assignment assignment = *assignment_of(division);
           for (Stage& stage : assignment.stages) stage.interleaved = true;
-          const std::vector<int64_t> peaks = task_.peaks(assignment);
+          const std::vector<int64_t> peaks = task_.peaks(assignment, most);
           return std::vector<double>(peaks.begin(), peaks.end());
         },
-        enough);
+        static_cast<double>(*task_.request.memory));
   }
 
   const CutTask& task_;
@@ -147,12 +151,6 @@ std::optional<Assignment> cut_layer(const CutTask& task) {
   check_stages(task.model, task.request);
   if (!task.request.given_stages.empty()) return given(task);
   return LayerCut(task).best();
-}
-
-std::optional<Assignment> least_layer(const CutTask& task) {
-  if (steers_layers(task.request) || !task.request.given_stages.empty()) return std::nullopt;
-  check_stages(task.model, task.request);
-  return LayerCut(task).least();
 }
 
 namespace {

@@ -14,6 +14,8 @@ namespace {
 constexpr int kMostTightenings = 16;
 constexpr int kMostLoosenings = 6;
 constexpr double kCapRounding = 1e-9;
+// What stages take beyond what their nodes hold is known to no more binary digits than these.
+constexpr int kFinestBeyond = 14;
 // Units of all divisions together, where all of them are looked at.
 constexpr int kMostUnitsOfAll = 10'000;
 
@@ -60,7 +62,7 @@ LayerSearch::LeastCap LayerSearch::least_cap(int64_t fails, int64_t enough,
       if (!fits(least.bytes - 1)) continue;
       int64_t low = fails;
       --least.bytes;
-      while (least.bytes - low > 1 + (least.bytes >> 30)) {
+      while (least.bytes - low > 1 + (least.bytes >> (nodes_alone ? 30 : kFinestBeyond))) {
         const int64_t middle = low + (least.bytes - low) / 2;
         (fits(middle) ? least.bytes : low) = middle;
       }
@@ -167,6 +169,7 @@ std::optional<LayerDivision> LayerSearch::best_of_few(std::vector<LayerDivision>
 std::optional<LayerDivision> LayerSearch::best_within(const StageLimits& given, const Over& over) {
   bound_ = bound_of_way_ = simple_;
   looked_at_all_ = is_free_ = false;
+  free_.reset();
   StageLimits limits = given;  // at first of no memory: the best of all may fit
   limits.memory.assign(limits.device_type.size(), kNever);
   for (int attempt = 0; attempt < kMostTightenings; ++attempt) {
@@ -174,13 +177,16 @@ std::optional<LayerDivision> LayerSearch::best_within(const StageLimits& given, 
     auto division = best_under(limits, attempt == 0);
     if (!division) return std::nullopt;
     const std::vector<double> above = over(*division);
+    if (attempt == 0) free_ = division;
     is_free_ = attempt == 0 && is_under(above);
     if (is_under(above)) return division;
-    if (attempt == 0)
+    if (attempt == 0) {
       if (auto few = few_divisions(limits)) {
         looked_at_all_ = true;
         return best_of_few(*std::move(few), over);
       }
+      if (!limits.is_ordered()) lines_.emplace_back(units_, order_by_stage(*division));
+    }
     for (size_t s = 0; s < above.size(); ++s)  // as much of it will the next one take
       if (attempt == 0 || above[s] > 0)
         limits.memory[s] = std::min(limits.memory[s], division->memory[s] - above[s]);

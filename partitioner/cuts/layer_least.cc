@@ -27,7 +27,7 @@ class LeastPeak {
     const auto [found, is_new] = known_.try_emplace(division.stages);
     std::vector<double>& peaks = found->second;
     if (!is_new) return peaks;
-    peaks = peaks_of_(division);
+    peaks = peaks_of_(division, most_);
     if (const double most = std::ranges::max(peaks); !best_ || most < most_) {
       most_ = most;
       best_ = division;
@@ -74,15 +74,14 @@ std::vector<std::vector<int>> shifted_ends(const std::vector<int>& ends, size_t 
 
 }  // namespace
 
-std::optional<LayerDivision> LayerSearch::least_peak(const std::optional<LayerDivision>& first,
-                                                     const Peaks& peaks, double enough) const {
+std::optional<LayerDivision> LayerSearch::least_peak(const Peaks& peaks, double enough) const {
   LeastPeak least(peaks, enough);
   if (const auto few = few_divisions(limits_)) {
     for (const LayerDivision& division : *few)
       if (!least.is_enough()) least.look(division);
     return least.best();
   }
-  if (first) least.look(*first);
+  if (free_) least.look(*free_);
   hold_less(least);
   shift_units(least);
   return least.best();

@@ -90,12 +90,12 @@ class LayerSearch {
   // Whether the last best_within() has looked at all divisions.
   bool looked_at_all() const { return looked_at_all_; }
   // The one whose fullest stage takes least, of those that are looked at: where divisions are few,
-  // of all; else of `first`, if there is one, of those whose stages hold least together with what
-  // each took beyond that the last time, and of the best of these with units shifted from stage to
-  // stage. Looks for less than `enough` no more.
-  using Peaks = std::function<std::vector<double>(const LayerDivision&)>;  // bytes, by stage
-  std::optional<LayerDivision> least_peak(const std::optional<LayerDivision>& first,
-                                          const Peaks& peaks, double enough) const;
+  // of all; else of that which the last best_within() found to be the best without limits, of those
+  // whose stages hold least together with what each took beyond that the last time, and of the best
+  // of these with units shifted from stage to stage. Looks for less than `enough` no more.
+  // `peaks`: bytes, by stage; where one is above `most`, at the least.
+  using Peaks = std::function<std::vector<double>(const LayerDivision&, double most)>;
+  std::optional<LayerDivision> least_peak(const Peaks& peaks, double enough) const;
   // From what the last best_within() or least_peak() found to fit: the best of those whose stages
   // take beyond what their nodes hold what they take there.
   LayerDivision best_from(LayerDivision fits, const Over& over);
@@ -121,6 +121,7 @@ class LayerSearch {
   };
   struct Attempt {
     StageLimits limits;
+    bool over_ideals = true;  // where they are enumerated, or on lines alone
     std::deque<StageLimits> orders = {};
     std::deque<Line> lines = {};  // beside the search's own
     std::deque<Candidate> candidates = {};
@@ -202,8 +203,8 @@ class LayerSearch {
   double least_ = kNever;
   bool none_fewer_ = false;
   bool looked_at_all_ = false;
-  bool is_free_ =
-      false;           // whether what the last best_within() found is what there is without a cap
+  std::optional<LayerDivision> free_;  // that the last best_within() found without limits
+  bool is_free_ = false;               // whether that is what it found
   int heaviest_ = -1;  // unit that is more than a stage's share; of the freed ones where these are
   Bound simple_;       // that needs no search
   Bound bound_;

@@ -238,7 +238,7 @@ class Steered {
   std::vector<double> over(const LayerDivision& division, const WorkerRow& row) const {
     if (has_met(division, row)) return std::vector<double>(row.size(), kNever);
     std::vector<double> result;
-    const std::vector<int64_t> peaks = task_.peaks(assigned(division, row));
+    const std::vector<int64_t> peaks = task_.peaks(assigned(division, row), std::nullopt);
     for (size_t s = 0; s < row.size(); ++s) {
       const auto cap = request_.cap_of(row[s]);
       const auto stages = static_cast<double>(std::count(row.begin(), row.end(), row[s]));

@@ -8,8 +8,7 @@ namespace kerf::partitioner {
 namespace {
 
 constexpr std::array<CutRow, 5> kCuts = {{
-    {"layer", "whole operators to workers, in stages that follow each other", cut_layer, true,
-     nullptr, least_layer},
+    {"layer", "whole operators to workers, in stages that follow each other", cut_layer, true},
     {"feature", "every operator divided over all workers by feature",
      [](const CutTask& t) -> std::optional<Assignment> { return cut_feature(t.model, t.request); },
      false, rewrites_for_feature},

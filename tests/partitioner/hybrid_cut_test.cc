@@ -240,7 +240,7 @@ TEST(HybridCutOfManyLayers, TriesSomePlans) {
   request.workers = 8;
   request.memory = int64_t{1} << 40;
   int tries = 0;
-  const auto peaks = [&](const Assignment& assignment) {
+  const auto peaks = [&](const Assignment& assignment, std::optional<double>) {
     ++tries;
     return std::vector<int64_t>(assignment.stages.size(), 1);
   };
