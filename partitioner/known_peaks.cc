@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "partitioner/connected_plan.h"
 #include "partitioner/sources.h"
 #include "partitioner/sums.h"
 
@@ -80,7 +79,10 @@ const std::vector<int64_t>& KnownPeaks::known(const Assignment& assignment, Peak
 }
 
 std::vector<int64_t> KnownPeaks::peaks_of(const Assignment& assignment, PeakFigure figure) const {
-  Plan plan = bound_plan(model_, request_, assignment);
+  Plan plan = frame_;
+  plan.stages = assignment.stages;
+  plan.division = assignment.division;
+  if (!assignment.binding.empty()) plan.binding = assignment.binding;
   const Sources sources(model_, plan.division, stages_of_parts(plan));
   const Sums sums(sources);
   add_connectors(sums, plan);

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "partitioner/cut.h"
+#include "partitioner/connected_plan.h"
 
 namespace kerf::partitioner {
 
@@ -16,7 +16,10 @@ class KnownPeaks {
  public:
   // Borrows the model and `in_flight`; caps of the request do not count.
   KnownPeaks(const Model& model, const PlanRequest& request, const InFlight& in_flight)
-      : model_(model), request_(request), in_flight_(in_flight) {}
+      : model_(model),
+        request_(request),
+        in_flight_(in_flight),
+        frame_(bound_plan(model, request, {})) {}
 
   // Stage -> bytes of the fullest of its workers: as predicted_plan() has it under these caps;
   // where a worker is above its cap though its stages are interleaved, so of all, and at the least.
@@ -35,6 +38,7 @@ class KnownPeaks {
   const Model& model_;
   const PlanRequest request_;
   const InFlight& in_flight_;
+  const Plan frame_;  // what plans of all divisions have in common
   std::map<Division, std::vector<int64_t>> peaks_;
 };
 
