@@ -121,17 +121,6 @@ bool has_acyclic_stages(const CostGraph& graph, const std::vector<int>& stage_of
   return is_acyclic(stages, halves.forward) && is_acyclic(stages, halves.backward);
 }
 
-bool runs_one_way(const CostGraph& graph, const std::vector<int>& stage_of, int stages) {
-  const Halves halves = halves_of(graph, stage_of);
-  Edges along = halves.forward;
-  Edges against = halves.forward;
-  for (const auto& [from, to] : halves.backward) {
-    along.emplace_back(from, to);
-    against.emplace_back(to, from);
-  }
-  return is_acyclic(stages, along) || is_acyclic(stages, against);
-}
-
 double cut_bytes(const CostGraph& graph, const std::vector<int>& stage_of) {
   double bytes = 0;
   std::vector<int> seen;

@@ -109,9 +109,6 @@ bool is_acyclic(int vertices, const Edges& edges);
 // Looks at a division alone, however it was found: whether the graph of stages is acyclic, that of
 // the forward nodes and that of the backward nodes each. `stage_of`: by node.
 bool has_acyclic_stages(const CostGraph& graph, const std::vector<int>& stage_of, int stages);
-// Whether the backward half runs from the last stage to the first, or as the forward half does: no
-// cycle in both halves together, the backward one reversed or not.
-bool runs_one_way(const CostGraph& graph, const std::vector<int>& stage_of, int stages);
 // Forward bytes of one step: each distinct (value, stage that reads it and does not make it) once.
 double cut_bytes(const CostGraph& graph, const std::vector<int>& stage_of);
 

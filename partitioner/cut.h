@@ -133,8 +133,8 @@ struct CutTask {
 struct CutRow {
   std::string_view name;
   std::string_view help;  // one line
-  // Where it heeds request.memory and finds nothing within it, the one of least peak that it finds,
-  // or empty: then it is to be asked under ever lower caps.
+  // Where it heeds request.memory and finds nothing within it, one that is above, the least that
+  // there is or not, or empty.
   std::optional<Assignment> (*make)(const CutTask& task);
   bool heeds_memory = false;
   // What of the model it needs rewritten; null: nothing.

@@ -138,27 +138,32 @@ bool fits(const Model& model, const PlanRequest& request, const InFlight& in_fli
 
 namespace {
 
-// From a plan within no cap, or where the cut has none from the best one without a cap, down by
-// steps that get smaller, until a cap of one byte less finds nothing; of many operators, one of a
-// five hundredth less. Of a cut that heeds no cap, the one plan there is, all of it interleaved.
+// The one of the two of less memory that the cut makes without a cap and under one that nothing
+// meets, under which stages are interleaved, and a cut may look for less.
+Plan plan_of_less(const Model& model, PlanRequest request, const InFlight& in_flight,
+                  KnownPeaks& known) {
+  request.memory.reset();
+  Plan free =
+      assigned_plan(model, request, in_flight, assign(model, request, in_flight, known).value());
+  request.memory = 1;
+  const auto capped = assign(model, request, in_flight, known);
+  if (!capped) return free;
+  Plan least = assigned_plan(model, request, in_flight, *capped);
+  return peak_of(least) < peak_of(free) ? least : free;
+}
+
+// From a plan within no cap, or else from one of little memory, down by steps that get smaller,
+// until a cap of one byte less finds nothing; of many operators, one of a five hundredth less. Of a
+// cut that heeds no cap, the one plan there is.
 Plan least_plan(const Model& model, PlanRequest request, const InFlight& in_flight,
                 KnownPeaks& known, std::optional<Plan> from) {
-  const std::optional<int64_t> cap = std::exchange(request.memory, std::nullopt);
+  const std::optional<int64_t> cap = request.memory;
   const Capacities devices = request.speed.capacities;
   for (Capacity& device : request.speed.capacities.workers) device.memory.reset();
-  const auto as_asked = [&](Plan made) {
-    made.request->memory = cap;
-    made.request->capacities = devices;
-    return made;
-  };
-  const bool heeds = row_of(request.cut).heeds_memory;
-  if (!heeds) request.memory = 1;
-  Plan plan = from ? *std::move(from)
-                   : assigned_plan(model, request, in_flight,
-                                   assign(model, request, in_flight, known).value());
-  if (!heeds) return as_asked(std::move(plan));
+  Plan plan = from ? *std::move(from) : plan_of_less(model, request, in_flight, known);
   const int64_t least = least_memory(model, request);
-  const int64_t finest = finest_step(model, peak_of(plan));
+  const bool heeds = row_of(request.cut).heeds_memory;
+  const int64_t finest = heeds ? finest_step(model, peak_of(plan)) : peak_of(plan);
   for (int64_t step = peak_of(plan) / 4 + 1; step > finest;) {
     request.memory = std::max<int64_t>(1, peak_of(plan) - step);
     std::optional<Plan> smaller;
@@ -168,7 +173,9 @@ Plan least_plan(const Model& model, PlanRequest request, const InFlight& in_flig
     else
       step /= 2;
   }
-  return as_asked(std::move(plan));
+  plan.request->memory = cap;
+  plan.request->capacities = devices;
+  return plan;
 }
 
 // What has no batch cannot be cut into micro-batches.

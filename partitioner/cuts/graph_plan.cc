@@ -271,18 +271,21 @@ class EveryWay {
     return none_better(all);
   }
 
-  // Of every division, or of those whose backward half runs in one way.
-  Bound bound(bool one_way) const {
+  // Of every division; the witness tells what is proved beyond that of those whose backward half
+  // runs in one of the ways.
+  Bound bound() const {
     Bound all;
-    Bound least{kNever, {}};
+    Bound of_ways{kNever, {}};
     for (const LayerSearch& search : searches_) {
       if (search.bound().value > all.value) all = search.bound();
-      if (has_division(search) && search.bound_of_way().value < least.value)
-        least = search.bound_of_way();
+      if (has_division(search) && search.bound_of_way().value < of_ways.value)
+        of_ways = search.bound_of_way();
     }
-    if (!one_way || least.value <= all.value || least.value == kNever) return all;
-    least.witness += ", where the backward half runs as the forward half, or against it";
-    return least;
+    if (of_ways.value > all.value * (1 + kRounding) && of_ways.value < kNever)
+      all.witness += format(
+          "; where the backward half runs as the forward half, or against it, none is below {:.6g}",
+          of_ways.value);
+    return all;
   }
   // Units that the best division of all is made of.
   Units units() const { return std::move(ways_of(graph_)[at(best_way_)]); }
@@ -364,7 +367,7 @@ std::variant<GraphPlan, Infeasible> plan_graph(const CostGraph& graph,
     return search.infeasible();
   }
   GraphPlan plan = priced(graph, *division);
-  if (request.stages_per_worker == 1) return with_bound(std::move(plan), graph, search.bound(true));
+  if (request.stages_per_worker == 1) return with_bound(std::move(plan), graph, search.bound());
   // What a search proves is of one stage a worker.
   GraphPlan shared = shared_plan(graph, request, search.units(), plan);
   const bool is_better = shared.bottleneck < plan.bottleneck;
@@ -382,7 +385,7 @@ std::vector<GraphPlan> front_of(const CostGraph& graph, const GraphRequest& requ
   search.require_units();
   std::vector<GraphPlan> plans;
   for (const LayerDivision& division : search.front())
-    plans.push_back(with_bound(priced(graph, division), graph, search.bound(true)));
+    plans.push_back(with_bound(priced(graph, division), graph, search.bound()));
   return plans;
 }
 
@@ -398,8 +401,7 @@ GraphPlan given_plan(const CostGraph& graph, const GivenStages& given, const Sea
   request.effort = effort;
   EveryWay search(graph, request, 0);
   search.best();  // for its bound
-  const bool one_way = runs_one_way(graph, given.stage_of, given.stages);
-  return with_bound(plan, graph, search.bound(one_way));
+  return with_bound(plan, graph, search.bound());
 }
 
 }  // namespace kerf::partitioner

@@ -107,15 +107,6 @@ LayerSearch::LayerSearch(const CostGraph& graph, Units units, StageLimits limits
   if (freed_) find_freed();
 }
 
-// Freed units have all divisions that these have. If they have no more ideals, they have no other.
-void LayerSearch::find_freed() {
-  one_way_ = false;
-  if (coarse_ || !ideals_) return;
-  freed_ideals_ = Ideals::of(*freed_, most_ideals(effort_, *freed_, limits_));
-  one_way_ =
-      freed_ideals_ && freed_ideals_->size() == ideals_->size() && freed_->size() == units_.size();
-}
-
 Bound LayerSearch::find_simple_bound(const Units& units) {
   double total = 0;
   double largest = 0;
@@ -218,9 +209,11 @@ void LayerSearch::find_bottleneck(Attempt& attempt, bool proves) {
 std::optional<LayerDivision> LayerSearch::best_under(const StageLimits& limits, bool proves) {
   Attempt attempt{limits, proves || limits.is_ordered()};
   none_fewer_ = false;
+  otherwise_.reset();
   find_bottleneck(attempt, proves);
   least_ = attempt.bottleneck;
   if (attempt.bottleneck == kNever) return std::nullopt;
+  if (otherwise_) return best_of_ways(attempt);
   auto division = fewest_bytes(attempt, attempt.bottleneck * (1 + slack_));
   KERF_CHECK(division.has_value(), "a bottleneck was found, but no division that has it");
   none_fewer_ = proves && !limits.is_ordered() && one_way_ && attempt.none_fewer &&
@@ -277,19 +270,6 @@ void LayerSearch::improve_bottleneck(Attempt& attempt, bool proves) {
   if (proves && ideals_ && !coarse_ && may_prove(attempt)) prove(attempt, *chain);
 }
 
-void LayerSearch::prove(const Attempt& attempt, const IdealChain& found) {
-  const auto set = [&](Bound& bound, const IdealChain& chain, const Ideals& ideals) {
-    if (const double least = std::min(chain.value, attempt.bottleneck); least > bound.value)
-      bound = {least, format("none of {} leads below it", plural(ideals.size(), "ideal"))};
-  };
-  set(one_way_ ? bound_ : bound_of_way_, found, *ideals_);
-  if (one_way_ || !freed_ideals_) return;
-  if (const auto chain =
-          IdealSearch(*freed_, *freed_ideals_, IdealFacts(*freed_, *freed_ideals_), attempt.limits)
-              .least_bottleneck(attempt.bottleneck, visits()))
-    set(bound_, *chain, *freed_ideals_);
-}
-
 void LayerSearch::add_chain(Attempt& attempt, const IdealChain& chain) const {
   std::vector<int> order = order_of(*searched_ideals(), chain, searched_units().size());
   if (!ideals_) order = finer(order, *coarser_, lines_.front().order());
@@ -334,7 +314,11 @@ const IdealFacts& LayerSearch::searched_facts() const {
 }
 
 LayerDivision LayerSearch::division_of(const IdealChain& chain, const StageLimits& given) const {
-  const Units& units = searched_units();
+  return division_of(searched_units(), *searched_ideals(), chain, given);
+}
+
+LayerDivision LayerSearch::division_of(const Units& units, const Ideals& ideals,
+                                       const IdealChain& chain, const StageLimits& given) {
   LayerDivision result;
   result.device_types = chain.device_types;
   const StageLimits limits = with_types(given, chain.device_types);
@@ -346,7 +330,7 @@ LayerDivision LayerSearch::division_of(const IdealChain& chain, const StageLimit
     stage.start(before);
     StageTotals totals;
     std::vector<int>& nodes = result.stages.emplace_back();
-    before = searched_ideals()->units_in(chain.ideals[s]);
+    before = ideals.units_in(chain.ideals[s]);
     for (const int unit : before) {
       if (had[at(unit)]) continue;
       totals = stage.add(unit, totals);

@@ -7,7 +7,8 @@
 // coarser units suggests. Graphs of more than kMostFineUnits are made coarser at once.
 //
 // A bound holds for every division whose stages have no cycle in either half (has_acyclic_stages):
-// where the backward half is not tied to the forward one, the proof leaves it free.
+// where the backward half is not tied to the forward one, the proof leaves it free, and a division
+// that is better so is looked for, too (layer_ways.cc).
 //
 // Borrows the graph; used by one thread.
 #pragma once
@@ -162,6 +163,8 @@ class LayerSearch {
   bool prove_by_heaviest(const Attempt& attempt);
   void prove(const Attempt& attempt, const IdealChain& found);
   void find_freed();
+  void look_otherwise(const Attempt& attempt, const IdealChain& least);
+  LayerDivision best_of_ways(Attempt& attempt);
   std::optional<LayerDivision> best_under(const StageLimits& limits, bool proves);
   std::optional<LayerDivision> fewest_bytes(Attempt& attempt, double price) const;
   Found fewest_bytes(Attempt& attempt, double price, bool keep_close) const;
@@ -178,6 +181,8 @@ class LayerSearch {
   LayerDivision division_of(const Line& line, const StageLimits& limits,
                             const std::vector<int>& ends) const;
   LayerDivision division_of(const IdealChain& chain, const StageLimits& given) const;
+  static LayerDivision division_of(const Units& units, const Ideals& ideals,
+                                   const IdealChain& chain, const StageLimits& given);
   void add_front(const StageLimits& limits, std::vector<LayerDivision>& found);
   std::optional<LayerDivision> holding_less(const LayerDivision& than) const;
 
@@ -197,9 +202,10 @@ class LayerSearch {
   // free, for which all is proved.
   std::optional<Units> freed_;
   std::optional<Ideals> freed_ideals_;
-  bool one_way_ = true;      // whether there are no such other divisions
-  double least_memory_ = 0;  // that the fullest stage holds, at the least
-  double largest_wire_ = 0;  // of what enters or leaves at once
+  bool one_way_ = true;                     // whether there are no such other divisions
+  std::optional<LayerDivision> otherwise_;  // one of these, better than the last search's
+  double least_memory_ = 0;                 // that the fullest stage holds, at the least
+  double largest_wire_ = 0;                 // of what enters or leaves at once
   double least_ = kNever;
   bool none_fewer_ = false;
   bool looked_at_all_ = false;
