@@ -34,7 +34,7 @@ std::vector<ops::Box> divide_evenly(const ops::Box& box, const ops::Shape& shape
 
 // One share per part at most. `summands`: the box of each summand, which may overlap. Readers in
 // ascending order of parts; `shape` is concrete. Without summands (nothing to train) every reader
-// is a home.
+// is a home of what it reads: these alone may overlap.
 ops::Layout find_homes(const std::vector<Reader>& readers, const std::vector<ops::Box>& summands,
                        const ops::Shape& shape);
 

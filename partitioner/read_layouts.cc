@@ -91,6 +91,11 @@ std::vector<ops::Layout> read_divisions(const PlanFile& file, int64_t largest) {
     const std::string where = file.at(format("divisions.{}", name));
     const NodeId node = file.node(Json(name), where);
     check_shares(shares, where);
+    if (shares.empty())  // as one that is left out would be read
+      throw Unsound(format("no part computes any of node {}; give it shares, or leave \"{}\" out "
+                           "to have it divided as the cut does",
+                           name, name),
+                    where);
     const ops::Shape extents = model.op(node).space().extents().with_batch(largest);
     for (const Json& share : shares) {
       check_members(share, {"part", "box"}, where);

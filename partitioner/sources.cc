@@ -206,15 +206,16 @@ bool Sources::has_read_copy(ValueId value, int part) const {
   return needed != nullptr && (home == nullptr || home->box != *needed);
 }
 
-// Of a parameter: from the homes.
+// Of a parameter: from the homes. Those of what is not trained may overlap, but each reader is one.
 std::vector<Source> Sources::of_kept(ValueId value, int part) const {
+  const Box& needed = *need(value, part);
+  if (!has_read_copy(value, part)) return {{part, ops::normalized(needed, shape(value)), {}}};
   std::vector<Source> sources;
-  const Box* needed = need(value, part);
   const auto& homes = shares(value);
-  for (size_t i = 0; needed != nullptr && i < homes.size(); ++i) {
+  for (size_t i = 0; i < homes.size(); ++i) {
     const auto same = [&](const Share& other) { return other.box == homes[i].box; };
     if (std::any_of(homes.begin(), homes.begin() + static_cast<std::ptrdiff_t>(i), same)) continue;
-    Box box = ops::normalized(ops::intersect(homes[i].box, *needed), shape(value));
+    Box box = ops::normalized(ops::intersect(homes[i].box, needed), shape(value));
     if (box.empty()) continue;
     const Share* own = held(value, part);
     sources.push_back({own != nullptr && same(*own) ? part : homes[i].part, std::move(box), {}});

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "partitioner/cost_graph.h"
+#include "partitioner/gradients.h"
 #include "partitioner/plan.h"
 #include "partitioner/replicas.h"
 #include "partitioner/route_index.h"
@@ -163,13 +164,14 @@ class Checker {
     }
     const int64_t rows = plan_.largest_micro_batch();
     const std::vector<int> stage_of = stages_of_nodes(plan_, model_.nodes());
+    const Gradients gradients(model_);
     for (ValueId id = 0; id < model_.values(); ++id) {
       const Value& value = model_.value(id);
       const ops::Layout& layout = plan_.layouts[static_cast<size_t>(id)];
       if (!all_laid_out_ && layout.shares.empty()) continue;
       const std::string why = ops::check_layout(layout, value.spec.shape.with_batch(rows));
-      // What is kept and never trained lies wherever it is read (homes.h): check_connectors().
-      const bool overlaps = ops::is_kept(value.role) && value.role != Role::kParameter;
+      // What is kept and has no gradient lies wherever it is read (homes.h): check_connectors().
+      const bool overlaps = ops::is_kept(value.role) && !gradients.of(id);
       if (!why.empty() && !overlaps) problem("the layout of {}: {}", value.name, why);
       const int stage = value.producer < 0 ? -1 : stage_of[static_cast<size_t>(value.producer)];
       std::set<int> group;

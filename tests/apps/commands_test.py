@@ -1,6 +1,8 @@
 """Every subcommand: help that teaches; and those that have no file of their own here."""
 
 import json
+import re
+import shlex
 import unittest
 
 from kerf_command import KerfTest, run
@@ -28,6 +30,22 @@ class Help(KerfTest):
                 self.assertRegex(answer.stdout.splitlines()[0], r"^[A-Z].*\.$")
                 examples = answer.stdout.split("Examples:")[1].strip().splitlines()
                 self.assertIn(len([line for line in examples if line.strip().startswith("kerf ")]), range(2, 10))
+
+    def test_the_examples_of_plan_run(self):
+        """Word for word, beside files of the names that they have."""
+        devices = {"kerf_devices": 1, "workers": {str(worker): {"speed": worker + 1} for worker in range(3)}}
+        (self.folder / "three.json").write_text(json.dumps(devices))
+        (self.folder / "places.txt").write_text("encoder* 0\n")
+        times = "forward_compute_time=1, backward_compute_time=2, activation_size=8, parameter_size=64"
+        nodes = [f"node{i} -- Linear -- {times}" for i in range(16)]
+        edges = [f"\tnode{i} -- node{i + 1}" for i in range(15)]
+        (self.folder / "resnet50.txt").write_text("\n".join((*nodes, *edges, "")))
+        examples = re.findall(r"^  kerf (plan .*?)(?:   .*)?$", run("plan", "--help").stdout, re.MULTILINE)
+        self.assertGreater(len(examples), 5)
+        for example in examples:
+            with self.subTest(example=example):
+                answer = run(*shlex.split(example), cwd=self.folder)
+                self.assertEqual(answer.returncode, 0, answer.stderr)
 
     def test_the_top_lists_the_commands(self):
         answer = run("--help")

@@ -156,6 +156,7 @@ TEST_F(BadPlan, WithDivisionsThatAreNone) {
   EXPECT_THAT(wrong("5"), StartsWith("p.json: divisions: must be an object"));
   EXPECT_THAT(wrong(R"({"fc9": []})"), StartsWith("p.json: divisions.fc9: "));
   EXPECT_THAT(fc1("5"), StartsWith("p.json: divisions.fc1: must be an array"));
+  EXPECT_THAT(fc1("[]"), StartsWith("p.json: divisions.fc1: no part computes any of node fc1; "));
   EXPECT_THAT(fc1("[5]"), StartsWith("p.json: divisions.fc1: must be an object"));
   EXPECT_THAT(fc1(R"([{"part": 0}])"), StartsWith("p.json: divisions.fc1: \"box\""));
   EXPECT_THAT(fc1(R"([{"part": -1, "box": "all"}])"),

@@ -115,6 +115,31 @@ R  release w <- 0
 )");
 }
 
+// x ── h ──┬── scores ─────────── (+) ── loss
+//          └── a ── b ── best ─────┘          a and b have one weight; a choice has no gradient
+TEST(DividedStep, UsesOfAWeightWithoutAGradientEachHaveWhatTheyRead) {
+  Builder builder("choice");
+  const ValueId h = builder.gemm(builder.input("x", {ops::kBatch, 6}), 8, "h");
+  const ValueId w = builder.parameter("w", {8, 8}, {ops::Initializer::Kind::kUniform, 0.5});
+  const ValueId b = builder.matmul(builder.matmul(h, w, "a"), w, "b");
+  const ValueId best = builder.node("ArgMax", {b}, {{"axis", int64_t{1}}}, "best");
+  const ValueId number = builder.node("Cast", {best}, {{"to", int64_t{1}}}, "number");
+  builder.loss(builder.add(builder.gemm(h, 5, "scores"), number, "sum"));
+  const Model m = builder.build();
+  Division division = whole(m);
+  divide(m, "a", "columns", {0, 1}, division);
+  division.nodes[static_cast<size_t>(m.find_node("b"))] = whole_division(m, m.find_node("b"), 2);
+  const Plan plan = plan_of(m, division, 3);
+  EXPECT_THAT(validate_decisions(m, plan), ::testing::IsEmpty());
+  const auto& homes = plan.layouts[static_cast<size_t>(w)].shares;
+  ASSERT_EQ(homes.size(), 3U);
+  EXPECT_EQ(homes[0].box.axes[1], ops::IndexSet::range(0, 4));
+  EXPECT_EQ(homes[1].box.axes[1], ops::IndexSet::range(4, 8));
+  EXPECT_EQ(homes[2].box, ops::Box::whole(2));
+  for (const Route& route : plan.routes) EXPECT_NE(route.value, w) << "nothing changes it";
+  expect_close(run(m, plan), run(m, plan_of(m, Cut::kLayer, 1)), 1e-5F);
+}
+
 // Every part has the whole model and some rows: what a reduction of gradients is for.
 TEST(DividedStep, RowsOnTwoReplicas) {
   const Model m = make_zoo_model("mlp", {{8, 12, 10, 10}});

@@ -2,7 +2,10 @@
 #include <gmock/gmock.h>
 
 #include <functional>
+#include <map>
 
+#include "partitioner/builder.h"
+#include "schedmp/schedules.h"
 #include "tests/partitioner/sample_models.h"
 
 namespace kerf::partitioner {
@@ -21,6 +24,82 @@ using testing::small_mlp;
 TEST(Validate, AcceptsWhatTheCutsMake) {
   for (const auto& [model, plan] : sample_plans())
     EXPECT_THAT(validate(model, plan), IsEmpty()) << model.name() << " " << to_string(plan.cut);
+}
+
+// What uses of one weight come to: a loss, one by way of what has no gradient, or answers alone.
+enum class Ends { kLoss, kChoice, kAnswers };
+
+// x ── in ──┬── a ──┬── sum ── relu ── c ── out
+//           └── b ──┘
+// a, b and c have one weight; those that are divided in different ways need different boxes of it.
+Model tied_uses(Ends ends) {
+  Builder b(ends == Ends::kLoss ? "loss" : ends == Ends::kChoice ? "choice" : "answers");
+  const ValueId h = b.relu(b.gemm(b.input("x", {ops::kBatch, 12}), 16, "in"), "in_relu");
+  const ValueId w = b.parameter("w", {16, 16}, {ops::Initializer::Kind::kUniform, 0.5});
+  const ValueId sum = b.add(b.matmul(h, w, "a"), b.matmul(h, w, "b"), "sum");
+  const ValueId out = b.gemm(b.matmul(b.relu(sum, "relu"), w, "c"), 10, "out");
+  if (ends == Ends::kLoss) b.loss(out);
+  if (ends == Ends::kChoice) {
+    const ValueId best = b.node("ArgMax", {out}, {{"axis", int64_t{1}}}, "best");
+    const ValueId number = b.node("Cast", {best}, {{"to", int64_t{1}}}, "number");
+    b.loss(b.add(b.gemm(h, 10, "scores"), number, "scores_and_number"));
+  }
+  return b.build();
+}
+
+// By each cut, over groups of equal and of unequal size, and as unequal shares say.
+std::vector<PlanRequest> requests_of_tied_uses(const std::string& schedule) {
+  std::vector<PlanRequest> requests;
+  for (size_t row = 0; row < cuts().size(); ++row)
+    for (const int workers : {2, 3, 4}) {
+      PlanRequest request = request_of(static_cast<Cut>(row), workers);
+      request.schedule = schedule;
+      request.trains = schedmp::in_flight_of(schedule)->trains();
+      if (request.cut == Cut::kFree)
+        request.shares = R"({"kerf_shares": 1, "shares": {
+            "a": {"0": {"columns": "0-4"}, "1": {"columns": "5-15"}},
+            "b": {"1": "all"}, "c": {"0": {"inner": "0-2"}, "1": {"inner": "3-15"}}}})";
+      requests.push_back(request);
+      if (request.cut != Cut::kHybrid || workers < 3) continue;
+      request.stages = 3;
+      requests.push_back(std::move(request));
+    }
+  return requests;
+}
+
+// With and without gradients: what is written passes the check that reads it.
+TEST(Validate, AcceptsPlansOfTiedWeightsThatAreReadInOverlappingBoxes) {
+  std::map<Ends, int> overlaps;
+  for (const Ends ends : {Ends::kLoss, Ends::kChoice, Ends::kAnswers})
+    for (const std::string schedule : {"1f1b", "forward-only"}) {
+      if (ends == Ends::kAnswers && schedule == "1f1b") continue;  // nothing to train
+      for (const PlanRequest& request : requests_of_tied_uses(schedule)) {
+        SCOPED_TRACE(format("{}, {} over {}, {}", tied_uses(ends).name(), to_string(request.cut),
+                            request.workers, schedule));
+        const Model model = model_for(tied_uses(ends), request);
+        const Plan plan =
+            std::get<Plan>(make_plan(model, request, *schedmp::in_flight_of(schedule)));
+        EXPECT_THAT(validate(model, plan), IsEmpty());
+        EXPECT_EQ(read_plan(model, write_plan(model, plan), "plan.json"), plan);
+        const ValueId w = model.find_value("w");
+        const auto& homes = plan.layouts[static_cast<size_t>(w)];
+        overlaps[ends] += !ops::check_layout(homes, model.value(w).spec.shape).empty();
+      }
+    }
+  EXPECT_EQ(overlaps[Ends::kLoss], 0) << "homes are disjoint, or replicas";
+  EXPECT_GT(overlaps[Ends::kChoice], 0) << "each part has what it reads";
+  EXPECT_GT(overlaps[Ends::kAnswers], 0) << "each part has what it reads";
+}
+
+// Each part has what it reads of the weight, which nothing changes.
+TEST(Validate, NothingTravelsOfAWeightThatHasNoGradient) {
+  const Model model = tied_uses(Ends::kAnswers);
+  const ValueId w = model.find_value("w");
+  for (const PlanRequest& request : requests_of_tied_uses("forward-only")) {
+    const Plan plan =
+        std::get<Plan>(make_plan(model, request, *schedmp::in_flight_of("forward-only")));
+    for (const Route& route : plan.routes) EXPECT_NE(route.value, w) << to_string(request.cut);
+  }
 }
 
 class Broken : public ::testing::Test {
