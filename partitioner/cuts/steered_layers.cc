@@ -1,7 +1,9 @@
 #include "partitioner/cuts/steered_layers.h"
 
 #include <algorithm>
+#include <deque>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -22,10 +24,23 @@ using WorkerRow = std::vector<int>;  // stage -> worker
 
 constexpr size_t kMostWorkerRows = 120;
 constexpr int kMostSearched = 400'000;  // units, of all rows together
+constexpr size_t kRowsInCases = 4;      // times as many, where operators would meet
+
+// Rows that are searched together: of as many stages, and under the same rules.
+struct RuledRows {
+  UnitRules rules;
+  std::vector<int> order;  // by worker, where units have theirs
+  std::vector<WorkerRow> rows;
+  std::optional<LayerSearch> search = {};
+};
+
+// Which rows: those that are tried first, or, where none has a division, whatever others there are.
+enum class Reach : uint8_t { kUsual, kWide };
 
 struct SteeredStages {
   LayerDivision division;
   WorkerRow row;
+  RuledRows* among = nullptr;
   double price = 0;  // of the worker that has most
 };
 
@@ -36,35 +51,27 @@ class Steered {
         request_(task.request),
         graph_(cost_graph_of(task.model, task.request)),
         units_(units_of(graph_)),
-        rules_(steered_units(task.model, task.request, units_)) {
-    if (!request_.steering.places.empty()) placed_order_ = order_by_worker(units_, rules_.worker);
-  }
+        rules_(steered_units(task.model, task.request, units_)) {}
 
   std::optional<Assignment> best() {
-    const std::vector<WorkerRow> rows = this->rows();
-    for (const WorkerRow& row : rows) check_stages(row);
-    LayerSearch search(graph_, units_, limits_of(rows.front()), request_.slack,
-                       effort_of(rows.size()));
-    if (!placed_order_.empty()) search.add_line(placed_order_);
-    std::vector<SteeredStages> found;
-    Bound least{kNever, {}};
-    for (const WorkerRow& row : rows) {
-      auto division = search.best_of(limits_of(row));
-      if (search.bound().value < least.value) least = search.bound();
-      if (division && !has_met(*division, row)) found.push_back(priced(*std::move(division), row));
-    }
-    if (found.empty()) refuse_rules();
-    find_bound(least, rows.size());
+    RuledRows& asked = ruled_.emplace_back(RuledRows{rules_, order_of(rules_), {}});
+    asked.rows = usual_rows(asked);
+    for (const WorkerRow& row : asked.rows) check_stages(row);
+    check_workers();
+    const size_t rows = asked.rows.size();
+    const Bound least = look_at(asked, rows);
+    // What fits into the caps may have to be another division than the best, one that meets.
+    const bool squeezes = request_.is_capped() && is_of_several();
+    if (!rules_.group.empty() && (!met_.empty() || squeezes)) look_at_cases(Reach::kUsual);
+    if (found_.empty()) look_at_cases(Reach::kWide);
+    if (found_.empty()) refuse_rules();
+    find_bound(least, rows);
     std::stable_sort(
-        found.begin(), found.end(), [](const SteeredStages& a, const SteeredStages& b) {
+        found_.begin(), found_.end(), [](const SteeredStages& a, const SteeredStages& b) {
           return std::pair(a.price, a.division.bytes) < std::pair(b.price, b.division.bytes);
         });
-    if (!request_.is_capped()) return assigned(found.front().division, found.front().row);
-    for (const SteeredStages& each : found)
-      if (auto squeezed = search.best_within(
-              limits_of(each.row), [&](const auto& division) { return over(division, each.row); }))
-        return assigned(*squeezed, each.row);
-    return std::nullopt;
+    if (request_.is_capped()) return squeezed();
+    return assigned(found_.front().division, found_.front().row);
   }
 
  private:
@@ -72,9 +79,15 @@ class Steered {
 
   // ---- which worker each stage is on
 
-  std::vector<WorkerRow> rows() {
+  std::vector<int> order_of(const UnitRules& rules) const {
+    const bool any =
+        std::any_of(rules.worker.begin(), rules.worker.end(), [](int own) { return own >= 0; });
+    return any ? order_by_worker(units_, rules.worker) : std::vector<int>{};
+  }
+
+  std::vector<WorkerRow> usual_rows(const RuledRows& under) {
     if (!request_.placement.empty()) return {request_.placement};
-    if (!request_.steering.places.empty()) return rows_of_places();
+    if (!request_.steering.places.empty()) return rows_of_places(under, Reach::kUsual);
     std::vector<WorkerRow> rows;
     for (const WorkerRow& order : orders_of_workers()) {
       WorkerRow& row = rows.emplace_back();
@@ -114,20 +127,50 @@ class Steered {
             request_.cap_of(worker).value_or(std::numeric_limits<int64_t>::max())};
   }
 
-  // As placed operators follow one another, each worker that has none anywhere between.
-  std::vector<WorkerRow> rows_of_places() const {
-    std::vector<WorkerRow> rows{runs_of(placed_order_, rules_.worker)};
+  // As placed operators follow one another, each worker that has none anywhere between; or within
+  // what follows on one worker, too.
+  std::vector<WorkerRow> rows_of_places(const RuledRows& under, Reach reach) const {
+    std::vector<WorkerRow> rows{runs_of(under.order, under.rules.worker)};
     for (int worker = 0; worker < workers(); ++worker) {
       if (std::find(rows[0].begin(), rows[0].end(), worker) != rows[0].end()) continue;
       std::vector<WorkerRow> longer;
       for (const WorkerRow& row : rows)
         for (size_t place = 0; place <= row.size(); ++place) {
+          const auto here = static_cast<std::ptrdiff_t>(place);
           WorkerRow with = row;
-          with.insert(with.begin() + static_cast<std::ptrdiff_t>(place), worker);
+          with.insert(with.begin() + here, worker);
+          if (longer.size() < most_rows()) longer.push_back(with);
+          if (reach == Reach::kUsual || place == row.size()) continue;
+          with.insert(with.begin() + here, row[place]);
           if (longer.size() < most_rows()) longer.push_back(std::move(with));
         }
       rows = std::move(longer);
     }
+    return rows;
+  }
+
+  // As many stages on each worker, in whatever order.
+  std::vector<WorkerRow> rows_in_any_order() const {
+    WorkerRow row;
+    for (int worker = 0; worker < workers(); ++worker)
+      row.insert(row.end(), at(request_.steering.stages_per_worker), worker);
+    std::vector<WorkerRow> rows;
+    do rows.push_back(row);
+    while (rows.size() < most_rows() && std::next_permutation(row.begin(), row.end()));
+    return rows;
+  }
+
+  std::vector<WorkerRow> rows_of_case(const RuledRows& under, Reach reach) {
+    std::vector<WorkerRow> rows;
+    if (!request_.steering.places.empty())
+      rows = rows_of_places(under, reach);
+    else if (reach == Reach::kUsual)
+      rows = request_.is_capped() ? usual_rows(under) : met_;  // others have their best division
+    else if (request_.placement.empty() && request_.steering.stages_per_worker > 1)
+      rows = rows_in_any_order();
+    std::erase_if(rows, [&](const WorkerRow& row) {
+      return std::ssize(row) > std::min(kMostParts, units_.size());
+    });
     return rows;
   }
 
@@ -144,7 +187,63 @@ class Steered {
                        row.size(), task_.model.name(), units_.size()));
   }
 
+  // A worker that nothing is placed on needs an operator that has no place.
+  void check_workers() const {
+    if (request_.steering.places.empty() || !request_.placement.empty()) return;
+    std::vector<int> without;
+    for (int worker = 0; worker < workers(); ++worker)
+      if (std::ranges::find(rules_.worker, worker) == rules_.worker.end())
+        without.push_back(worker);
+    const auto left = std::ranges::count(rules_.worker, -1);
+    if (left >= std::ssize(without)) return;
+    without.erase(without.begin(), without.begin() + left);
+    throw Error(ErrorCode::kInfeasible,
+                format("no operator of {} is left for worker {}, as so much is placed on others; "
+                       "place one there, place less, or use fewer --workers",
+                       task_.model.name(), fmt::join(without, " and ")),
+                "--place");
+  }
+
   // ---- the best boundaries
+
+  Bound look_at(RuledRows& under, size_t searches) {
+    under.search.emplace(graph_, units_, limits_of(under, under.rows.front()), request_.slack,
+                         effort_of(searches));
+    if (!under.order.empty()) under.search->add_line(under.order);
+    Bound least{kNever, {}};
+    for (const WorkerRow& row : under.rows) {
+      auto division = under.search->best_of(limits_of(under, row));
+      if (under.search->bound().value < least.value) least = under.search->bound();
+      if (!division) continue;
+      if (has_met(*division, row))
+        met_.push_back(row);
+      else
+        found_.push_back(priced(*std::move(division), row, under));
+    }
+    return least;
+  }
+
+  // A search knows what may meet in a stage, not what does in two of a worker. So it looks at each
+  // way that workers may have what is to be apart.
+  void look_at_cases(Reach reach) {
+    std::vector<UnitRules> cases = cases_of_apart(rules_, workers(), most_rows());
+    const size_t most =
+        std::max<size_t>(1, kRowsInCases * most_rows() / std::max<size_t>(1, cases.size()));
+    std::vector<RuledRows> all;
+    size_t searches = 0;
+    for (UnitRules& rules : cases) {
+      RuledRows under{std::move(rules), {}, {}};
+      under.order = order_of(under.rules);
+      std::vector<WorkerRow> rows = rows_of_case(under, reach);
+      rows.resize(std::min(rows.size(), most));
+      searches += rows.size();
+      std::map<size_t, std::vector<WorkerRow>> by_stages;
+      for (WorkerRow& row : rows) by_stages[row.size()].push_back(std::move(row));
+      for (auto& [stages, of_as_many] : by_stages)
+        all.push_back({under.rules, under.order, std::move(of_as_many)});
+    }
+    for (RuledRows& each : all) look_at(ruled_.emplace_back(std::move(each)), searches);
+  }
 
   // All rows together take as long as one search.
   SearchEffort effort_of(size_t rows) const {
@@ -154,11 +253,11 @@ class Steered {
     return effort;
   }
 
-  StageLimits limits_of(const WorkerRow& row) const {
+  StageLimits limits_of(const RuledRows& under, const WorkerRow& row) const {
     StageLimits limits;
     limits.worker = row;
     limits.memory.assign(row.size(), kNever);
-    if (!request_.steering.places.empty() || !rules_.group.empty()) limits.rules = &rules_;
+    if (!request_.steering.places.empty() || !rules_.group.empty()) limits.rules = &under.rules;
     std::vector<std::vector<int>> groups;
     for (const int worker : row) {
       limits.device_type.push_back(request_.speed.capacities.speed_number_of(worker));
@@ -170,8 +269,8 @@ class Steered {
     return limits;
   }
 
-  SteeredStages priced(LayerDivision division, const WorkerRow& row) const {
-    SteeredStages result{std::move(division), row};
+  SteeredStages priced(LayerDivision division, const WorkerRow& row, RuledRows& among) const {
+    SteeredStages result{std::move(division), row, &among};
     std::vector<double> price(at(workers()));
     for (size_t s = 0; s < row.size(); ++s) price[at(row[s])] += result.division.prices[s];
     result.price = *std::max_element(price.begin(), price.end());
@@ -185,6 +284,12 @@ class Steered {
   // Whether a worker's price is that of its stage.
   bool is_of_stages(const WorkerRow& row) const {
     return request_.speed.capacities.links.empty() && std::ssize(row) <= workers();
+  }
+
+  // Whether a worker may have two stages.
+  bool is_of_several() const {
+    return !request_.placement.empty() || !request_.steering.places.empty() ||
+           request_.steering.stages_per_worker > 1;
   }
 
   // Whether operators that are to be apart are on one worker, in two of its stages.
@@ -227,12 +332,23 @@ class Steered {
     if (!request_.steering.together.empty()) flags.emplace_back("--together");
     if (!request_.steering.apart.empty()) flags.emplace_back("--apart");
     if (request_.steering.stages_per_worker > 1) flags.emplace_back("--stages-per-worker");
-    throw Error(ErrorCode::kInfeasible,
-                format("no division of {} into stages of {} meets what {} ask; leave something out",
-                       task_.model.name(), plural(workers(), "worker"), fmt::join(flags, " and ")));
+    throw Error(
+        ErrorCode::kInfeasible,
+        format("no division of {} into stages of {} was found that meets what {} ask; leave "
+               "something out",
+               task_.model.name(), plural(workers(), "worker"), fmt::join(flags, " and ")));
   }
 
   // ---- memory
+
+  std::optional<Assignment> squeezed() const {
+    for (const SteeredStages& each : found_)
+      if (auto within = each.among->search->best_within(
+              limits_of(*each.among, each.row),
+              [&](const auto& division) { return over(division, each.row); }))
+        return assigned(*within, each.row);
+    return std::nullopt;
+  }
 
   // What each stage takes beyond its share of what its worker has; of what may not be, beyond all.
   std::vector<double> over(const LayerDivision& division, const WorkerRow& row) const {
@@ -268,8 +384,10 @@ class Steered {
   const CostGraph graph_;
   const Units units_;
   const UnitRules rules_;
-  std::vector<int> placed_order_;  // by worker, where operators are placed
-  bool every_order_ = true;        // of the workers that differ was looked at
+  std::deque<RuledRows> ruled_;  // as asked, and in cases of that
+  std::vector<SteeredStages> found_;
+  std::vector<WorkerRow> met_;  // whose best division has on a worker what is to be apart
+  bool every_order_ = true;     // of the workers that differ was looked at
   Bound bound_;
 };
 

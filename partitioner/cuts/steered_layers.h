@@ -9,7 +9,9 @@
 // the units that changes workers as seldom as it can, workers without any in between; else in turn,
 // or in each order of the workers that differ. Each such row of workers is a search of its own
 // (cuts/layer_search.h) for stages in that order, under what the rules say of their units; the row
-// of the least bottleneck wins, then the one of fewest bytes. Borrows the task; used by one thread.
+// of the least bottleneck wins, then the one of fewest bytes. Where operators that are to be apart
+// meet in two stages of a worker, rows are searched anew for each way that workers may have them;
+// where no row has a division, other orders are tried. Borrows the task; used by one thread.
 #pragma once
 
 #include <optional>

@@ -10,6 +10,9 @@
 namespace kerf::partitioner {
 namespace {
 
+constexpr size_t kMostOnTheirOwn = 12;  // units of lists that have their worker each on its own
+constexpr int kMostTried = 20'000;      // units and workers, of all cases together
+
 // Takes units in an order that respects what must come first, by number where it can.
 class Taking {
  public:
@@ -100,6 +103,68 @@ std::vector<int> ends_apart(const std::vector<int>& order, const std::vector<int
   return ends;
 }
 
+// Gives units of lists their workers, in every way in which no worker has units of two lists.
+class Parting {
+ public:
+  Parting(const UnitRules& rules, int workers, size_t most)
+      : rules_(rules), most_(most), kept_(at(workers)), now_(rules) {
+    now_.group.clear();  // who has what says it
+  }
+
+  // `pieces`: units that go to one worker. More than `most` where there are more.
+  std::vector<UnitRules> cases(const std::vector<std::vector<int>>& pieces) {
+    for (size_t unit = 0; unit < rules_.worker.size(); ++unit)
+      if (const int own = rules_.worker[unit]; own >= 0)
+        if (!rules_.add(static_cast<int>(unit), kept_[at(own)])) return {};
+    place(pieces, 0);
+    return std::move(found_);
+  }
+
+ private:
+  void place(const std::vector<std::vector<int>>& pieces, size_t next) {
+    if (next == pieces.size()) {
+      found_.push_back(now_);
+      return;
+    }
+    for (size_t worker = 0; worker < kept_.size(); ++worker) {
+      if (found_.size() > most_ || ++tried_ > kMostTried) return;
+      const StageRules before = kept_[worker];
+      if (joins(pieces[next], worker)) place(pieces, next + 1);
+      kept_[worker] = before;
+    }
+  }
+
+  bool joins(const std::vector<int>& piece, size_t worker) {
+    for (const int unit : piece) {
+      if (!rules_.add(unit, kept_[worker])) return false;
+      now_.worker[at(unit)] = static_cast<int>(worker);
+    }
+    return true;
+  }
+
+  const UnitRules& rules_;
+  const size_t most_;
+  int tried_ = 0;
+  std::vector<StageRules> kept_;  // by worker: of all that it has
+  UnitRules now_;
+  std::vector<UnitRules> found_;
+};
+
+// Units of lists that have no worker yet, those of the same lists together.
+std::vector<std::vector<int>> pieces_of_lists(const UnitRules& rules) {
+  std::map<std::vector<int>, std::vector<int>> units_of;
+  for (size_t unit = 0; unit < rules.worker.size(); ++unit) {
+    if (rules.worker[unit] >= 0) continue;
+    std::vector<int> lists;
+    for (const std::vector<int>& group : rules.group) lists.push_back(group[unit]);
+    if (std::any_of(lists.begin(), lists.end(), [](int list) { return list >= 0; }))
+      units_of[lists].push_back(static_cast<int>(unit));
+  }
+  std::vector<std::vector<int>> pieces;
+  for (auto& [lists, units] : units_of) pieces.push_back(std::move(units));
+  return pieces;
+}
+
 }  // namespace
 
 bool UnitRules::add(int unit, StageRules& stage) const {
@@ -169,6 +234,20 @@ UnitRules steered_units(const Model& model, const PlanRequest& request, const Un
       }
   }
   return result;
+}
+
+std::vector<UnitRules> cases_of_apart(const UnitRules& rules, int workers, size_t most) {
+  const std::vector<std::vector<int>> pieces = pieces_of_lists(rules);
+  std::vector<std::vector<int>> alone;
+  for (const std::vector<int>& units : pieces)
+    for (const int unit : units) alone.push_back({unit});
+  if (alone.size() <= kMostOnTheirOwn) {
+    auto cases = Parting(rules, workers, most).cases(alone);
+    if (cases.size() <= most) return cases;
+  }
+  auto cases = Parting(rules, workers, most).cases(pieces);
+  if (cases.size() > most) cases.resize(most);
+  return cases;
 }
 
 std::vector<int> order_by_worker(const Units& units, const std::vector<int>& worker) {

@@ -3,6 +3,7 @@
 // both only get harder to meet as a stage grows. Plain values; pure functions.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "partitioner/units.h"
@@ -31,6 +32,11 @@ struct UnitRules {
 
 // Throws Error{kUsage} at --place or --apart where rules contradict each other.
 UnitRules steered_units(const Model& model, const PlanRequest& request, const Units& units);
+
+// The rules with a worker for every unit of a list, so that whatever stages meet them keep on each
+// worker units of one list: in every way that workers may have them. Where units are many, those of
+// one list go to one worker; of many ways the first `most`, and none that takes long to be found.
+std::vector<UnitRules> cases_of_apart(const UnitRules& rules, int workers, size_t most);
 
 // A topological order of the units that changes the worker seldom, and the workers in turn.
 std::vector<int> order_by_worker(const Units& units, const std::vector<int>& worker);
