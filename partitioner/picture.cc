@@ -19,34 +19,11 @@ namespace kerf::partitioner {
 
 namespace {
 
-// Characters that fit: of an operator's name in a box, of what stands under it, of a label beside
-// an arrow.
-constexpr size_t kNameLetters = 20;
-constexpr size_t kSmallLetters = 28;
-constexpr size_t kLabelLetters = 17;
+constexpr size_t kLabelLetters = 17;  // that fit beside an arrow
 constexpr double kTitleWidth = 12.5;  // of a letter of the title, at most on average
 constexpr double kLabelLine = 13;     // of a label beside an arrow
 constexpr double kAboveLabel = 16;    // of it and the boxes around it
 constexpr double kInsideLine = 18;    // of what stands under a box
-
-struct Colour {
-  std::string_view fill;
-  std::string_view line;
-};
-
-// Told apart by hue and, in print or with colour blindness, by lightness too.
-constexpr std::array<Colour, 8> kColours = {{{"#d9e8fb", "#2f6fbf"},
-                                             {"#fde3c8", "#c76a12"},
-                                             {"#d5f0e0", "#1e8a57"},
-                                             {"#f8d8e4", "#b63a6f"},
-                                             {"#e5dcf7", "#6b4bb8"},
-                                             {"#fbf0bf", "#9c7c00"},
-                                             {"#cfeef2", "#14808f"},
-                                             {"#e6e2dc", "#6d5f4b"}}};
-
-const Colour& colour_of(int stage) {
-  return kColours[static_cast<size_t>(std::max(stage, 0)) % kColours.size()];
-}
 
 // The share of a node that a part computes: "0-127", "" where it is all of it.
 std::string share_text(const ops::Box& box, const ops::Shape& shape) {
@@ -118,11 +95,12 @@ class Drawing {
   }
 
   void draw_legend() {
-    for (int s = 0; s < std::ssize(plan_.stages); ++s) {
-      const Colour& colour = colour_of(s);
-      const Point at = layout_.legend_stage(s);
-      svg_.rectangle(at, 14, 14, 3, colour.fill, colour.line);
-      svg_.text({at.x + 20, at.y + 11}, "small", "start", format("stage {}", s));
+    const std::vector<ColouredWorkers>& entries = layout_.colours().all();
+    for (size_t i = 0; i < entries.size(); ++i) {
+      const Point at = layout_.legend_place(i);
+      const PictureColour& colour = entries[i].colour;
+      svg_.rectangle(at, kLegendSquare, kLegendSquare, 3, colour.fill, colour.line);
+      svg_.text({at.x + kLegendSquare + 6, at.y + 11}, "small", "start", legend_text(entries[i]));
     }
     if (plan_.routes.empty()) return;
     const std::string inserted = words_of_gradients();
@@ -231,24 +209,30 @@ class Drawing {
   }
 
   void draw_routes() {
-    for (const Arrow& arrow : arrows_)
-      svg_.curve(layout_.bottom(layout_.boxes().at(arrow.from)),
-                 layout_.top(layout_.boxes().at(arrow.to)), "bridge",
-                 colour_of(layout_.stage_of(arrow.from.first)).line, true);
+    for (const Arrow& arrow : arrows_) {
+      const PictureBox& from = layout_.boxes().at(arrow.from);
+      svg_.curve(layout_.bottom(from), layout_.top(layout_.boxes().at(arrow.to)), "bridge",
+                 coloured(from).colour.line, true);
+    }
+  }
+
+  const ColouredWorkers& coloured(const PictureBox& box) const {
+    return layout_.colours().of(layout_.stage_of(box.segment), box.part);
   }
 
   void draw_boxes() {
+    const double width = layout_.box_width();
     for (const auto& [place, box] : layout_.boxes()) {
-      const Colour& colour = colour_of(layout_.stage_of(box.segment));
+      const PictureColour& colour = coloured(box).colour;
       const Words words =
           layout_.nodes_of(box.segment).size() == 1 ? words_of_one(box) : words_of_many(box);
       const Point at = layout_.corner(box);
       svg_.open_group(words.tip);
-      svg_.rectangle(at, kBoxWidth, kBoxHeight, 9, colour.fill, colour.line);
-      svg_.text({at.x + kBoxWidth / 2, at.y + 18}, "name", "middle",
-                elided(words.name, kNameLetters));
-      svg_.text({at.x + kBoxWidth / 2, at.y + 33}, "small", "middle",
-                elided(words.small, kSmallLetters));
+      svg_.rectangle(at, width, kBoxHeight, 9, colour.fill, colour.line);
+      svg_.text({at.x + width / 2, at.y + 18}, "name", "middle",
+                elided(words.name, layout_.name_letters()));
+      svg_.text({at.x + width / 2, at.y + 33}, "small", "middle",
+                elided(words.small, layout_.small_letters()));
       svg_.close_group();
     }
   }
@@ -262,9 +246,13 @@ class Drawing {
     const Node& node = model_.node(layout_.nodes_of(box.segment)[0]);
     const ops::Shape& shape = model_.value(node.outputs.front()).spec.shape;
     const std::string share = share_text(box.share, shape);
-    return {node.name, share.empty() ? node.op : format("{} {}", node.op, share),
-            format("{}: {} gives {}, here {}", node.name, node.op, ops::to_string(shape),
-                   ops::to_string(box.share))};
+    const int stage = layout_.stage_of(box.segment);
+    std::string small = share.empty() ? node.op : format("{} {}", node.op, share);
+    // The colour does not tell it.
+    if (coloured(box).stages.size() > 1) small += format(", stage {}", stage);
+    return {node.name, std::move(small),
+            format("{}: {} gives {}, here {}; stage {}", node.name, node.op, ops::to_string(shape),
+                   ops::to_string(box.share), stage)};
   }
   Words words_of_many(const PictureBox& box) const {
     const std::vector<NodeId>& nodes = layout_.nodes_of(box.segment);
@@ -273,9 +261,10 @@ class Drawing {
     const std::string count = plural(std::ssize(nodes), "operator");
     const std::string tip =
         format("stage {}: {} to {}", layout_.stage_of(box.segment), first, last);
+    const size_t each = (layout_.small_letters() - 3) / 2;
     const bool closed = layout_.stage_of(box.segment) != layout_.drawn().opened;
     return {closed ? format("stage {}", layout_.stage_of(box.segment)) : count,
-            closed ? count : format("{} - {}", elided(first, 12), elided(last, 12)), tip};
+            closed ? count : format("{} - {}", elided(first, each), elided(last, each)), tip};
   }
 
   void draw_labels() {
@@ -283,7 +272,7 @@ class Drawing {
       draw_arrivals(layout_.boxes().at(place), arrivals);
     for (const auto& [place, bytes] : inside_) {
       const PictureBox& box = layout_.boxes().at(place);
-      svg_.label({layout_.corner(box).x + kBoxWidth, layout_.bottom(box).y + 13}, "end",
+      svg_.label({layout_.corner(box).x + layout_.box_width(), layout_.bottom(box).y + 13}, "end",
                  human_bytes(static_cast<double>(bytes)) + " inside");
     }
   }

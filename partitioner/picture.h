@@ -1,6 +1,6 @@
-// The picture of a cut: operators as boxes, coloured by stage, one column per worker, connectors as
-// arrows labelled with bytes. Of large models each stage is a box, but one, which is opened. A
-// self-contained SVG document; nothing is laid out by other programs.
+// The picture of a cut: operators as boxes, coloured by the workers that their stage is on, one
+// column per worker, connectors as arrows labelled with bytes. Of large models each stage is a box,
+// but one, which is opened. A self-contained SVG document; nothing is laid out by other programs.
 #pragma once
 
 #include <optional>

@@ -1,6 +1,7 @@
 #include "partitioner/picture_layout.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "partitioner/bound.h"
@@ -20,28 +21,56 @@ constexpr double kSubtitleTop = 66;  // its first line
 constexpr double kSubtitleLine = 16;
 constexpr double kSubtitleWidth = 7.5;  // of a letter, at most on average
 constexpr double kLegendLine = 20;
+constexpr double kLegendGap = 18;   // between its entries
+constexpr double kNameWidth = 8.2;  // of a letter of a name, at most on average
+constexpr size_t kLeastName = 20;   // letters that a box has room for
+constexpr size_t kMostName = 44;
 constexpr double kUnderLegend = 56;  // room for what is inserted for gradients
 
-std::string subtitle_text(const Plan& plan, const std::optional<int>& opened) {
+std::string opened_text(const Plan& plan, const PictureSegments& drawn) {
+  std::string text = format("; stage {} is opened", *drawn.opened);
+  const auto is_several = [&](const PictureSegment& segment) {
+    return segment.stage == drawn.opened && segment.nodes.size() > 1;
+  };
+  if (std::any_of(drawn.segments.begin(), drawn.segments.end(), is_several))
+    text += ", in boxes of several operators";
+  if (plan.stages.size() > 1) text += ", others are one box each";
+  return text;
+}
+
+std::string subtitle_text(const Plan& plan, const PictureSegments& drawn) {
   std::string text = format("batch {} in {}, schedule {}", plan.batch,
                             sizes_in_words(plan.micro_batches, plan.given_sizes), plan.schedule);
   if (const auto gap = known_gap(plan.bottleneck, plan.bound))
     text += format("; the slowest worker is {:.1f} % above the lower bound", 100 * *gap);
-  if (opened) text += format("; stage {} is opened", *opened);
-  if (opened && plan.stages.size() > 1) text += ", others are one box each";
+  if (drawn.opened) text += opened_text(plan, drawn);
   return text;
 }
 
 }  // namespace
 
 PictureLayout::PictureLayout(const Model& model, const Plan& plan, std::optional<int> open)
-    : model_(model), plan_(plan), drawn_(picture_segments(model, plan, open)) {
+    : model_(model), plan_(plan), drawn_(picture_segments(model, plan, open)), colours_(plan) {
+  find_box_width();
   place_rows();
   place_boxes();
   place_columns();
   const auto letters = static_cast<size_t>((width_ - 2 * kPictureMargin) / kSubtitleWidth);
-  for (const std::string& line : wrapped(subtitle_text(plan, drawn_.opened), letters))
+  for (const std::string& line : wrapped(subtitle_text(plan, drawn_), letters))
     subtitle_.push_back(elided(line, letters));
+  place_legend();
+}
+
+void PictureLayout::find_box_width() {
+  size_t letters = kLeastName;
+  for (const PictureSegment& segment : drawn_.segments)
+    if (segment.nodes.size() == 1)
+      letters = std::max(letters, model_.node(segment.nodes[0]).name.size());
+  box_width_ = kNameWidth * static_cast<double>(std::min(letters, kMostName));
+}
+
+size_t PictureLayout::name_letters() const {
+  return static_cast<size_t>(std::lround(box_width_ / kNameWidth));
 }
 
 // A segment's row is one below the lowest of what it reads. Segments that follow each other need
@@ -116,31 +145,27 @@ bool PictureLayout::blocked(const PictureBox& from, const PictureBox& to) const 
 
 double PictureLayout::column_width(size_t worker) const {
   const int lanes = lanes_[worker];
-  return 2 * kPanelPad + lanes * kBoxWidth + (lanes - 1) * kLaneGap;
+  return 2 * kPanelPad + lanes * box_width_ + (lanes - 1) * kLaneGap;
 }
 
 double PictureLayout::legend_top() const {
   return kSubtitleTop + kSubtitleLine * static_cast<double>(subtitle_.size() - 1) + 20;
 }
 
-int PictureLayout::stages_in_line() const {
-  return std::max(1, static_cast<int>((width_ - 2 * kPictureMargin) / kLegendStage));
-}
-
-Point PictureLayout::legend_stage(int stage) const {
-  const int line = stage / stages_in_line();
-  const int place = stage % stages_in_line();
-  return {kPictureMargin + kLegendStage * place, legend_top() + kLegendLine * line};
-}
-
-Point PictureLayout::legend_words() const {
-  Point at = legend_stage(static_cast<int>(plan_.stages.size()));
-  const double length = kSmallWidth * static_cast<double>(kLegendWords.size());
-  if (at.x > kPictureMargin && at.x + length + kPictureMargin > width_) {
-    at.x = kPictureMargin;
-    at.y += kLegendLine;
+// Entries follow each other as words do.
+void PictureLayout::place_legend() {
+  std::vector<double> lengths;
+  for (const ColouredWorkers& each : colours_.all())
+    lengths.push_back(kLegendSquare + 6 +
+                      kSmallWidth * static_cast<double>(legend_text(each).size()) + kLegendGap);
+  lengths.push_back(kSmallWidth * static_cast<double>(kLegendWords.size()));
+  Point at{kPictureMargin, 0};
+  for (const double length : lengths) {
+    if (at.x > kPictureMargin && at.x + length + kPictureMargin > width_)
+      at = {kPictureMargin, at.y + kLegendLine};
+    legend_.push_back(at);
+    at.x += length;
   }
-  return at;
 }
 
 double PictureLayout::panel_top() const { return legend_words().y + kUnderLegend; }
@@ -150,18 +175,19 @@ double PictureLayout::rows_bottom() const {
 }
 
 Point PictureLayout::corner(const PictureBox& box) const {
-  return {columns_[static_cast<size_t>(box.worker)] + kPanelPad + box.lane * (kBoxWidth + kLaneGap),
-          row_top(row(box.segment))};
+  return {
+      columns_[static_cast<size_t>(box.worker)] + kPanelPad + box.lane * (box_width_ + kLaneGap),
+      row_top(row(box.segment))};
 }
 
 Point PictureLayout::top(const PictureBox& box) const {
   const Point at = corner(box);
-  return {at.x + kBoxWidth / 2, at.y};
+  return {at.x + box_width_ / 2, at.y};
 }
 
 Point PictureLayout::bottom(const PictureBox& box) const {
   const Point at = corner(box);
-  return {at.x + kBoxWidth / 2, at.y + kBoxHeight};
+  return {at.x + box_width_ / 2, at.y + kBoxHeight};
 }
 
 Point PictureLayout::left(const PictureBox& box) const {

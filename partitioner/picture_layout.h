@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "partitioner/picture_colours.h"
 #include "partitioner/picture_segments.h"
 #include "partitioner/plan.h"
 #include "partitioner/svg.h"
@@ -17,12 +18,12 @@
 namespace kerf::partitioner {
 
 inline constexpr double kPictureMargin = 32;
-inline constexpr double kBoxWidth = 164;
 inline constexpr double kBoxHeight = 42;
-inline constexpr double kFiguresHeight = 142;  // of a column: what is predicted
-inline constexpr double kSmallWidth = 7;       // of a small letter, at most on average
-inline constexpr double kLegendStage = 76;     // room of a stage in the legend
-// What follows the stages in it.
+inline constexpr double kFiguresHeight = 142;    // of a column: what is predicted
+inline constexpr double kSmallWidth = 7;         // of a small letter, at most on average
+inline constexpr double kLeastSmallWidth = 5.8;  // in boxes, where it is mostly lower case
+inline constexpr double kLegendSquare = 14;      // beside what it stands for
+// What follows the workers in the legend.
 inline constexpr std::string_view kLegendWords =
     "arrows: bytes per step; gradients travel the other way";
 
@@ -60,6 +61,11 @@ class PictureLayout {
   // Whether a straight line between two boxes of a column would cross another.
   bool blocked(const PictureBox& from, const PictureBox& to) const;
 
+  // Wide enough for the names of operators, but the longest.
+  double box_width() const { return box_width_; }
+  // That fit into a box: of a name, and of what stands under it.
+  size_t name_letters() const;
+  size_t small_letters() const { return static_cast<size_t>(box_width_ / kLeastSmallWidth); }
   Point corner(const PictureBox& box) const;
   Point top(const PictureBox& box) const;
   Point bottom(const PictureBox& box) const;
@@ -77,9 +83,10 @@ class PictureLayout {
   // The head: lines of the subtitle, then the legend.
   const std::vector<std::string>& subtitle() const { return subtitle_; }
   double legend_top() const;
-  Point legend_stage(int stage) const;
-  // Of words that follow the stages in the legend: behind the last one, or on a line below.
-  Point legend_words() const;
+  const PictureColours& colours() const { return colours_; }
+  Point legend_place(size_t entry) const { return below_subtitle(legend_[entry]); }
+  // Of words that follow the workers in the legend: behind the last one, or on a line below.
+  Point legend_words() const { return below_subtitle(legend_.back()); }
 
  private:
   void place_rows();
@@ -88,12 +95,15 @@ class PictureLayout {
   void place_columns();
   int& row(int segment) { return rows_[static_cast<size_t>(segment)]; }
   int row(int segment) const { return rows_[static_cast<size_t>(segment)]; }
-  int stages_in_line() const;
-  int legend_lines() const;
+  void find_box_width();
+  void place_legend();
+  Point below_subtitle(Point at) const { return {at.x, at.y + legend_top()}; }
 
   const Model& model_;
   const Plan& plan_;
   const PictureSegments drawn_;
+  const PictureColours colours_;
+  double box_width_ = 0;
   std::vector<int> rows_;     // by segment
   std::vector<double> gaps_;  // by row: above it
   double row_top(int row) const;
@@ -102,6 +112,7 @@ class PictureLayout {
   std::vector<int> lanes_;                                     // by worker: boxes beside each other
   std::vector<double> columns_;                                // by worker: left edge
   double width_ = 0;
+  std::vector<Point> legend_;  // by entry, then its words; below the subtitle
   std::vector<std::string> subtitle_;
 };
 

@@ -9,8 +9,9 @@ namespace kerf::partitioner {
 
 namespace {
 
-constexpr int kMostWhole = 96;   // operators that are drawn one by one
-constexpr int kMostOpened = 48;  // segments of the opened stage
+constexpr int kMostWhole = 96;    // operators that are drawn one by one
+constexpr int kMostOpened = 600;  // boxes of an opened stage whose operators are
+constexpr int kFewOpened = 48;    // segments of one that has more
 
 int stage_of_slowest(const Plan& plan) {
   const auto slowest =
@@ -32,6 +33,13 @@ void add_segments(const Plan& plan, int stage, int count, std::vector<PictureSeg
   for (int i = 0; i < count; ++i) segments.push_back({stage, {first_of(i), first_of(i + 1)}});
 }
 
+// Each operator is a box on each worker of the stage.
+int segments_of_opened(const Plan& plan, const Stage& stage) {
+  const auto nodes = std::ssize(stage.nodes);
+  const auto boxes = nodes * std::ssize(plan.workers_of(stage));
+  return static_cast<int>(boxes <= kMostOpened ? nodes : std::min<int64_t>(nodes, kFewOpened));
+}
+
 }  // namespace
 
 PictureSegments picture_segments(const Model& model, const Plan& plan, std::optional<int> open) {
@@ -49,9 +57,11 @@ PictureSegments picture_segments(const Model& model, const Plan& plan, std::opti
                        model.nodes(), kMostWhole));
   if (!whole) result.opened = open.value_or(stage_of_slowest(plan));
   for (int s = 0; s < stages; ++s) {
-    const int nodes = static_cast<int>(plan.stages[static_cast<size_t>(s)].nodes.size());
-    const int most = whole ? nodes : s == result.opened ? std::min(nodes, kMostOpened) : 1;
-    add_segments(plan, s, most, result.segments);
+    const Stage& stage = plan.stages[static_cast<size_t>(s)];
+    const int count = whole                ? static_cast<int>(stage.nodes.size())
+                      : s == result.opened ? segments_of_opened(plan, stage)
+                                           : 1;
+    add_segments(plan, s, count, result.segments);
   }
   std::erase_if(result.segments,
                 [](const PictureSegment& segment) { return segment.nodes.empty(); });

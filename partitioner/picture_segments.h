@@ -1,5 +1,6 @@
 // The segments of a picture: operators one by one where all can be read; else each stage as a
-// segment, but one, which is opened. A pure function.
+// segment, but one, which is opened: operator by operator, or, where those would be hundreds of
+// boxes, in segments of several. A pure function.
 #pragma once
 
 #include <optional>

@@ -57,15 +57,19 @@ struct PlanCommand {
   int run() const;
 
  private:
-  std::string drawn(const Planned& planned) const;
-  void write(const Planned& planned) const;
+  std::string drawn(const Planned& planned, const PlanRecord& record) const;
+  void write(const Planned& planned, const PlanRecord& record) const;
   Json for_programs(const Planned& planned, const Told& of) const;
   std::string for_people(const Planned& planned, const Told& of, bool colour) const;
 };
 
-std::string PlanCommand::drawn(const Planned& planned) const {
+// With the peaks of the table, which are proved under the schedule that will run.
+std::string PlanCommand::drawn(const Planned& planned, const PlanRecord& record) const {
+  partitioner::Plan plan = planned.plan;
+  for (partitioner::WorkerPrediction& worker : plan.workers)
+    worker.peak_bytes = record.peak_bytes(worker);
   try {
-    return partitioner::draw_svg(planned.model, planned.plan, open);
+    return partitioner::draw_svg(planned.model, plan, open);
   } catch (const Error& error) {
     throw Error(error.code(), error.message(), "--open");
   }
@@ -129,7 +133,7 @@ std::optional<RestartMemory> kept_as_planned(const PlanRecord& record, const Pla
   return restart_memory(taken, record.kept_bytes, planned.setting.devices, planned.memory, {});
 }
 
-void PlanCommand::write(const Planned& planned) const {
+void PlanCommand::write(const Planned& planned, const PlanRecord& record) const {
   const auto form = decisions ? partitioner::PlanText::kDecisions : partitioner::PlanText::kWhole;
   if (!search.graph_out.empty())
     runtime::write_file_atomic(search.graph_out,
@@ -142,7 +146,7 @@ void PlanCommand::write(const Planned& planned) const {
             planned.model, planned.plan,
             partitioner::lower(planned.model, planned.plan, {.in_parallel = true}))));
   if (!out.empty()) runtime::write_file_atomic(out, plan_text_for(planned, out, form));
-  if (!picture.empty()) runtime::write_file_atomic(picture, drawn(planned));
+  if (!picture.empty()) runtime::write_file_atomic(picture, drawn(planned, record));
 }
 
 int PlanCommand::run() const {
@@ -154,6 +158,8 @@ int PlanCommand::run() const {
   if (!search.check.empty()) return check_plan_file(flags, search.check, json);
   require(!decisions || !out.empty(), "--short", "it is about the text that --out writes");
   require(!open || !picture.empty(), "--open", "it is about what --picture draws");
+  require(picture.empty() || picture.ends_with(".svg"), "--picture",
+          format("{} would hold an SVG; name a file that ends in .svg", picture));
   const std::optional<Planned> run =
       from_run.empty() ? std::nullopt : std::optional(read_plan_of({}, from_run));
   const PlanFlags asked = run ? flags_of_run(flags, *run, from_run) : flags;
@@ -169,7 +175,7 @@ int PlanCommand::run() const {
   told.kept = kept_as_planned(told.record, planned);
   if (run) told.replan = compare_with_run(asked, *run, planned, from_run);
   if (why) told.boundaries = boundaries_of(asked, planned);
-  write(planned);
+  write(planned, told.record);
   answer(
       json, [&] { return for_programs(planned, told); },
       [&](bool colour) { return for_people(planned, told, colour); });
@@ -208,11 +214,13 @@ void add_plan_command(CLI::App& app, Chosen& chosen) {
       ->type_name("FOLDER");
   command->add_option("--out", state->out, "Write the plan here, for kerf train --plan")
       ->type_name("FILE");
-  command->add_option("--picture", state->picture, "Draw the cut here")->type_name("FILE.svg");
+  command->add_option("--picture", state->picture, "Draw the cut here, coloured by worker")
+      ->type_name("FILE.svg");
   command
-      ->add_option("--open", state->open,
-                   "Of a large model's picture: the stage that is drawn operator by operator "
-                   "(default: the slowest worker's)")
+      ->add_option(
+          "--open", state->open,
+          "Of a large model's picture: the stage that is drawn operator by operator (default: the "
+          "slowest worker's; in boxes of several where it would take more than 600)")
       ->type_name("STAGE");
   command->add_flag("--short", state->decisions,
                     "Write only what was decided: a boundary is moved by editing one line");
@@ -228,7 +236,7 @@ void add_plan_command(CLI::App& app, Chosen& chosen) {
       "  kerf plan lenet5 --out plan.json --short   edit it, then kerf train --plan plan.json\n"
       "  kerf plan vit --cut auto --workers 4   whichever plan has the shortest step\n"
       "  kerf plan mlp --cut free --devices three.json   unequal devices, none of them here\n"
-      "  kerf plan alexnet --way 'conv*=batch' --way 'fc*=feature' --workers 4\n"
+      "  kerf plan bvlc-alexnet --way 'conv*=batch' --way 'fc*=feature' --workers 4\n"
       "  kerf plan seq2seq --place places.txt --workers 3   lines as: encoder* 0\n"
       "  kerf plan gpt --stages-per-worker 2 --apart 'wte,lm_head'\n"
       "  kerf plan resnet50.txt --format pipedream --workers 8");

@@ -2,6 +2,8 @@
 
 #include "apps/kerf/flag_rules.h"
 #include "apps/main/flag_values.h"
+#include "partitioner/search_effort.h"
+#include "runtime/format.h"
 
 namespace kerf::apps {
 
@@ -12,11 +14,13 @@ void add_search_flags(CLI::App& command, PlanFlags& plan, SearchFlags& search) {
                            "save bytes as long as the bottleneck (of auto: the step's time) stays "
                            "within (1 + S) times the least (default 0)"))
       ->type_name("S");
+  constexpr partitioner::SearchEffort kMost = partitioner::kCertifyingEffort;
   command.add_flag(
       "--certify", plan.certify,
       help_for("--certify",
-               "search for as long as it takes (it may be hours) to prove that no plan "
-               "has a lower bottleneck"));
+               format("search far longer (it may be hours) to prove that no plan has a lower "
+                      "bottleneck; beyond {} million ideals or {} billion steps it stays a bound",
+                      kMost.ideals / 1'000'000, kMost.visits / 1'000'000'000)));
   command.add_flag(
       "--front", search.front,
       help_for("--front",

@@ -274,7 +274,7 @@ class EveryWay {
   // Of every division; the witness tells what is proved beyond that of those whose backward half
   // runs in one of the ways.
   Bound bound() const {
-    Bound all;
+    Bound all{0, "there is no work"};  // unless a search knows of some
     Bound of_ways{kNever, {}};
     for (const LayerSearch& search : searches_) {
       if (search.bound().value > all.value) all = search.bound();

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import subprocess
 import unittest
 
@@ -368,6 +369,28 @@ class Why(KerfTest):
         self.assertIn("stage 1 is opened", picture.read_text())
         self.assert_one_error(run(*flags, "--open", 3), "--open", "no stage 3", "0 to 2")
         self.assert_one_error(run("plan", "lenet5", "--open", 0), "--open", "--picture")
+
+    def test_a_picture_says_of_memory_what_the_table_says(self):
+        picture = self.folder / "p.svg"
+        for cut in ("layer", "feature", "hybrid"):
+            with self.subTest(cut=cut):
+                table = run("plan", "lenet5", "--workers", 2, "--cut", cut, "--picture", picture).stdout
+                drawn = re.findall(r'>peak memory</text>\n<text [^>]*class="figure"[^>]*>([^<]*)<', picture.read_text())
+                self.assertEqual(len(drawn), 2)
+                rows = [line for line in table.splitlines() if re.match(r"[01] ", line)]
+                for worker, peak in enumerate(drawn):
+                    self.assertRegex(rows[worker], f"  {re.escape(peak)}  ")
+
+    def test_a_picture_of_replicas_is_coloured_by_worker(self):
+        picture = self.folder / "p.svg"
+        run("plan", "lenet5", "--workers", 2, "--schedule", "chimera", "--micro-batches", 4, "--picture", picture)
+        for worker in (0, 1):
+            self.assertIn(f">worker {worker}: stages 0, 1<", picture.read_text())
+
+    def test_a_picture_is_an_svg(self):
+        picture = self.folder / "p.png"
+        self.assert_one_error(run("plan", "lenet5", "--picture", picture), "--picture", "p.png", ".svg")
+        self.assertFalse(picture.exists())
 
 
 class Automatic(KerfTest):

@@ -173,6 +173,20 @@ TEST(GraphPlan, RefusesMoreWorkersThanThereIsToPart) {
   EXPECT_THAT(complaint([&] { plan_graph(graph, {0, std::nullopt}); }), HasSubstr("--workers 0"));
 }
 
+TEST(GraphPlan, SaysThatThereIsNoWorkWhereThereIsNone) {
+  CostFigures figures;
+  figures.name = "idle";
+  figures.nodes = {{"a", -1, false}, {"b", -1, false}};
+  figures.work = {{{0, 0}, {0, 0}}};
+  figures.values = {{0, {1}, 0, 0, 0, 0}};
+  const CostGraph graph(figures);
+  for (const int workers : {1, 2}) {
+    const auto plan = std::get<GraphPlan>(plan_graph(graph, {workers, std::nullopt}));
+    EXPECT_EQ(plan.bottleneck, 0);
+    EXPECT_EQ(plan.bound.witness, "there is no work");
+  }
+}
+
 TEST(GraphPlan, OfManyNodesKeepsItsPromises) {
   std::mt19937 random(43);
   const CostGraph graph = large_graph(random, kMostFineUnits + 5'000);

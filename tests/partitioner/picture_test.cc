@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "partitioner/svg.h"
 #include "partitioner/zoo.h"
@@ -158,7 +159,8 @@ TEST(Picture, KeepsWithinItsEdges) {
     const std::string svg = draw_svg(model, plan);
     EXPECT_THAT(words_beyond(svg), ::testing::IsEmpty()) << turns;
     EXPECT_EQ(rectangles_beyond(svg), 0u) << turns;
-    EXPECT_THAT(svg, HasSubstr(format(">stage {}</text>", 2 * turns - 1)));
+    EXPECT_THAT(svg, HasSubstr("worker 0: stages 0, 2"));
+    EXPECT_THAT(svg, HasSubstr(format(" {}</text>", 2 * turns - 1))) << "the last of worker 1";
     EXPECT_THAT(svg, HasSubstr("arrows: bytes per step"));
   }
 }
@@ -204,7 +206,63 @@ TEST(Picture, ShowsEveryShareOfEveryOperatorOnce) {
   }
 }
 
-// 600 operators: a box for each stage, but the one that is opened.
+// By a box's left edge its fill: of a picture without rows of several boxes a worker's.
+std::map<double, std::set<std::string>> fills_by_column(const std::string& svg) {
+  std::map<double, std::set<std::string>> fills;
+  for (size_t at = svg.find("<g>"); at != std::string::npos; at = svg.find("<g>", at + 1)) {
+    const std::string tag = svg.substr(svg.find("<rect ", at), 200);
+    const size_t fill = tag.find("fill=\"") + 6;
+    fills[number_behind(tag, "x=\"")].insert(tag.substr(fill, tag.find('"', fill) - fill));
+  }
+  return fills;
+}
+
+// A worker's stages look alike, no other worker's do, and worker 0 looks the same elsewhere.
+TEST(Picture, IsColouredByWorker) {
+  const Model model = make_zoo_model("lenet5", {});
+  PlanRequest request = request_of(Cut::kLayer, 2);
+  request.steering.stages_per_worker = 2;
+  const std::string svg = draw_svg(model, plan_of(model, request));
+  const auto fills = fills_by_column(svg);
+  ASSERT_EQ(fills.size(), 2u);
+  const auto& first = fills.begin()->second;
+  const auto& second = fills.rbegin()->second;
+  EXPECT_EQ(first.size(), 1u);
+  EXPECT_EQ(second.size(), 1u);
+  EXPECT_NE(first, second);
+  EXPECT_THAT(svg, HasSubstr(">worker 0: stages 0, 2</text>"));
+  EXPECT_THAT(svg, HasSubstr(">worker 1: stages 1, 3</text>"));
+  EXPECT_THAT(svg, HasSubstr(", stage 2</text>")) << "which the colour does not tell";
+  const auto others = fills_by_column(draw_svg(model, plan_of(model, request_of(Cut::kLayer, 3))));
+  ASSERT_EQ(others.size(), 3u);
+  EXPECT_EQ(others.begin()->second, first);
+}
+
+// A stage on several workers has their group's colour, which no worker has by itself.
+TEST(Picture, AGroupOfWorkersHasAColourOfItsOwn) {
+  const Model model = make_zoo_model("lenet5", {});
+  const auto alone = fills_by_column(draw_svg(model, plan_of(model, request_of(Cut::kLayer, 4))));
+  std::set<std::string> of_workers;
+  for (const auto& [column, fills] : alone) of_workers.insert(fills.begin(), fills.end());
+  EXPECT_EQ(of_workers.size(), 4u);
+  for (const auto& [cut, legend] : std::map<Cut, std::vector<std::string>>{
+           {Cut::kFeature, {">workers 0-3: stage 0</text>"}},
+           {Cut::kHybrid, {">workers 0, 1: stage 0</text>", ">workers 2, 3: stage 1</text>"}}}) {
+    PlanRequest request = request_of(cut, 4);
+    if (cut == Cut::kHybrid) request.stages = 2;
+    const std::string svg = draw_svg(model, plan_of(model, request));
+    std::set<std::string> of_groups;
+    for (const auto& [column, fills] : fills_by_column(svg)) {
+      EXPECT_EQ(fills.size(), 1u);
+      of_groups.insert(fills.begin(), fills.end());
+    }
+    EXPECT_EQ(of_groups.size(), legend.size());
+    for (const std::string& fill : of_groups) EXPECT_FALSE(of_workers.contains(fill)) << fill;
+    for (const std::string& entry : legend) EXPECT_THAT(svg, HasSubstr(entry));
+  }
+}
+
+// 600 operators: a box for each stage, but the one that is opened, operator by operator.
 TEST(Picture, OfALargeModelShowsOneStageOpened) {
   const Model model = make_zoo_model("densenet121", {.width = 0.125, .image = 64});
   const Plan plan = plan_of(model, request_of(Cut::kLayer, 4));
@@ -216,12 +274,14 @@ TEST(Picture, OfALargeModelShowsOneStageOpened) {
   EXPECT_THAT(svg, HasSubstr(format("stage {} is opened", slowest->worker)));
   for (int stage = 0; stage < 4; ++stage) {
     const std::string opened = draw_svg(model, plan, stage);
-    const size_t nodes = plan.stages[static_cast<size_t>(stage)].nodes.size();
-    EXPECT_EQ(count(opened, "<g>"), 3 + std::min<size_t>(nodes, 48));
-    EXPECT_THAT(opened, HasSubstr(format("stage {} is opened", stage)));
+    const std::vector<NodeId>& nodes = plan.stages[static_cast<size_t>(stage)].nodes;
+    EXPECT_EQ(count(opened, "<g>"), 3 + nodes.size());
+    for (const NodeId node : nodes)
+      EXPECT_EQ(count(opened, format(">{}</text>", model.node(node).name)), 1u)
+          << model.node(node).name;
+    EXPECT_THAT(opened, HasSubstr(format("stage {} is opened, others", stage)));
     for (int other = 0; other < 4; ++other)
-      EXPECT_EQ(count(opened, format(">stage {}</text>", other)), other == stage ? 1u : 2u)
-          << "in the legend, and where it is closed";
+      EXPECT_EQ(count(opened, format(">stage {}</text>", other)), other == stage ? 0u : 1u);
     EXPECT_GE(count(opened, "class=\"bridge\""), 3u);
   }
   const auto error = kerf::tests::error_of([&] { draw_svg(model, plan, 4); });
@@ -244,6 +304,7 @@ TEST(Picture, OfALargeModelDividedShowsEachWorkersPart) {
   EXPECT_EQ(unbalanced(svg), "");
   EXPECT_GE(count(svg, "<g>"), 48u);
   EXPECT_LE(count(svg, "<g>"), 96u);
+  EXPECT_THAT(svg, HasSubstr("stage 0 is opened, in boxes of several operators"));
   EXPECT_THAT(svg, HasSubstr(" inside</text>"));
 }
 
