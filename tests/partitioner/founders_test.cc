@@ -1,18 +1,23 @@
 // The examples by which the founders of partitioned training explained themselves, as tests by
-// name. (TensorFlow's sequence to sequence over three devices is placed by hand, with --place.)
+// name.
 #include <gmock/gmock.h>
 
+#include <fstream>
 #include <map>
 #include <set>
 
 #include "partitioner/builder.h"
 #include "partitioner/sources.h"
 #include "partitioner/zoo.h"
+#include "runtime/file.h"
+#include "tests/partitioner/narrow_zoo.h"
 #include "tests/partitioner/rewritten_plans.h"
+#include "tests/support/temporary_folder.h"
 
 namespace kerf::partitioner {
 namespace {
 
+using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
 // ---- MXNet (Chen et al. 2015): an LSTM of two layers over two devices
@@ -178,6 +183,57 @@ TEST(Founders, SingasConvolutionsByBatchAndTheRestByFeature) {
     }
   EXPECT_THAT(pairs, UnorderedElementsAre(std::pair(0, 1), std::pair(1, 0)));
   expect_same_steps(run(made.model, made.plan), run(model, plan_of(model, Cut::kLayer, 1)), 1e-5F);
+}
+
+// ---- TensorFlow (Abadi et al. 2015): sequence to sequence, whose encoder, decoder and scores a
+// person places on devices of their own
+
+constexpr const char* kThreeDevices = R"(
+*          2   # scores and loss
+*encoder*  0
+source*    0
+*decoder*  1
+)";
+
+// As --place reads it.
+std::vector<PlaceRule> places_of_file(const std::string& text) {
+  const tests::TemporaryFolder folder;
+  const std::string path = folder / "places.txt";
+  std::ofstream(path) << text;
+  return read_places(runtime::read_file(path), path);
+}
+
+int device_of(const std::string& node) {
+  if (node.find("encoder") != node.npos || node.starts_with("source")) return 0;
+  return node.find("decoder") != node.npos ? 1 : 2;
+}
+
+std::vector<StepResult> three_steps(const Model& model, const Plan& plan) {
+  PartRunner runner(model, plan, {.backward = Backward::kTogether, .rate = kNarrowRate});
+  std::vector<StepResult> steps;
+  for (int step = 0; step < kNarrowSteps; ++step) steps.push_back(runner.run(kUnequal));
+  EXPECT_THAT(runner.faults(), IsEmpty());
+  return steps;
+}
+
+TEST(Founders, TensorFlowsSequenceToSequenceOverThreeDevicesByPlace) {
+  const Model model = narrow(find_zoo_model("seq2seq"));
+  PlanRequest request;
+  request.workers = 3;
+  request.batch = 10;
+  request.micro_batches = 3;
+  request.steering.places = places_of_file(kThreeDevices);
+  const Plan plan = std::get<Plan>(make_plan(model, request, *hold_everything()));
+  EXPECT_THAT(validate(model, plan), IsEmpty());
+  for (NodeId node = 0; node < model.nodes(); ++node) {
+    const Stage& stage = plan.stages.at(static_cast<size_t>(plan.stage_of(node)));
+    const std::string& name = model.node(node).name;
+    EXPECT_EQ(plan.workers_of(stage), std::vector{device_of(name)}) << name;
+  }
+  const auto got = three_steps(model, plan);
+  const auto expected = three_steps(model, plan_of(model, Cut::kLayer, 1));
+  for (size_t step = 0; step < got.size(); ++step) expect_same_bits(got[step], expected[step]);
+  EXPECT_LT(expected.back().losses[0], expected.front().losses[0]) << "it trains";
 }
 
 }  // namespace
