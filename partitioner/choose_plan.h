@@ -6,11 +6,14 @@
 //                            formulas give (line_splits.h), the best of which is bettered by moving
 //                            one boundary at a time
 //   feature; any other row   as it makes its plan
+//   feature, without pairs   each product by its outputs, where the request lets there be pairs
 //   hybrid in 2 ... stages   up to a stage for each worker
 //   hybrid, groups           of any size, each by feature or by sample: those that formulas find
 //                            best, PipeDream's stages of replicas and Alpa's (group_search.h)
 //   free                     by the request's shares, or its devices that differ; else by space,
 //                            where there are images to divide
+//   free, evenly             by features alone, nothing rewritten; not beside shares, nor of
+//                            devices that differ
 //
 // The step in seconds decides, then bytes sent, then the order of the table. So no such plan is
 // faster, and the same request gives the same plan. With request.slack the fewest bytes decide

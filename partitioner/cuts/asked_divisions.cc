@@ -104,7 +104,7 @@ std::vector<std::optional<ops::Layout>> asked_divisions(const Model& model,
   if (!request.steering.pattern.empty()) return by_pattern(model, request);
   if (!request.steering.ways.empty()) return divided_by_ways(model, request, rewriting);
   if (!request.speed.capacities.empty()) return by_devices(model, request);
-  return divisions_by_space(model, request);
+  return divisions_by_space(model, request, rewriting);
 }
 
 }  // namespace kerf::partitioner

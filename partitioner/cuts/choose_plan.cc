@@ -59,9 +59,10 @@ class Choosing {
       else if (request_.cut != Cut::kFree || !request_.shares.empty() ||
                !request_.speed.capacities.empty())
         try_row(std::string(cuts()[row].name));
-      else if (has_space_to_divide(model_, request_))
-        try_row("free, by space");
+      else
+        try_free();
       if (request_.cut == Cut::kLayer) try_layers_by_step();
+      if (request_.cut == Cut::kFeature) try_without_pairs();
     }
     bound_all();
     weigh_all();
@@ -77,6 +78,8 @@ class Choosing {
     size_t tried = 0;  // which it is of tried_
     Model model;
     Cut cut{};
+    bool pairs = true;
+    std::string pattern;  // of a free cut
     Assignment assignment;
     std::unique_ptr<const Sources> sources = nullptr;  // while they are needed
     std::unique_ptr<const Sums> sums = nullptr;
@@ -112,9 +115,18 @@ class Choosing {
   // Empty: nothing speaks against it yet.
   std::string propose(Model model, std::optional<Assignment> assignment) {
     if (!assignment) return "no such plan is within the memory cap";
-    candidates_.push_back(
-        {tried_.size() - 1, std::move(model), request_.cut, *std::move(assignment)});
+    for (const Candidate& earlier : candidates_)
+      if (request_.cut != Cut::kHybrid && divides_alike(earlier, model, *assignment))
+        return format("it is divided as {} is", tried_[earlier.tried].how);
+    candidates_.push_back({tried_.size() - 1, std::move(model), request_.cut, request_.pairs,
+                           request_.steering.pattern, *std::move(assignment)});
     return "";
+  }
+  static bool divides_alike(const Candidate& earlier, const Model& model,
+                            const Assignment& assignment) {
+    return earlier.assignment.stages.size() == 1 && assignment.stages.size() == 1 &&
+           earlier.model.rewrites() == model.rewrites() &&
+           earlier.assignment.division.nodes == assignment.division.nodes;
   }
 
   void try_row(std::string how) {
@@ -136,10 +148,26 @@ class Choosing {
     });
   }
 
+  void try_without_pairs() {
+    if (!request_.pairs) return;
+    request_.pairs = false;
+    try_row("feature, without pairs");
+    request_.pairs = true;
+  }
+
+  // Of devices that are alike, where no shares are given.
+  void try_free() {
+    if (has_space_to_divide(model_, request_)) try_row("free, by space");
+    if (!request_.steering.empty()) return;
+    request_.steering.pattern = "even";
+    try_row("free, evenly");
+    request_.steering.pattern.clear();
+  }
+
   void try_layers_by_step() {
     if (is_out_of_reach(model_, request_)) return;
     if (on_try_) on_try_("layer, by step");
-    Candidate candidate{0, model_, request_.cut, {}};
+    Candidate candidate{0, model_, request_.cut, request_.pairs, {}, {}};
     double least = std::numeric_limits<double>::infinity();
     const StepCostOf cost_of = [&](const Assignment& assignment) -> std::optional<StepCost> {
       candidate.assignment = assignment;
@@ -178,6 +206,8 @@ class Choosing {
   PlanRequest request_of(const Candidate& candidate) const {
     PlanRequest request = request_;
     request.cut = candidate.cut;
+    request.pairs = candidate.pairs;
+    request.steering.pattern = candidate.pattern;
     return request;
   }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <utility>
 
 #include "partitioner/at.h"
 #include "partitioner/cuts/feature_patterns.h"
@@ -41,11 +43,10 @@ std::vector<IndexSet> sets_of_axis(const ops::IterationAxis& axis, std::span<con
   return indices;
 }
 
-// The axis that divides each index of the feature axis further, where each has as many of the
+// The axis that divides each index of the feature axis further, where those are fewer than the
 // parts: the next one of the product that the output's axis is; -1 if there is none.
 int axis_within(const IterationSpace& space, int features, int parts) {
-  const int64_t units = number_of_units(space.axes[at(features)]);
-  if (units >= parts || parts % units != 0) return -1;
+  if (number_of_units(space.axes[at(features)]) >= parts) return -1;
   for (const OperandAxis& axis : space.outputs[0].axes)
     for (size_t i = 0; i + 1 < axis.axes.size(); ++i) {
       const int next = axis.axes[i + 1];
@@ -56,12 +57,127 @@ int axis_within(const IterationSpace& space, int features, int parts) {
   return -1;
 }
 
+IndexSet all_of(std::span<const IndexSet> sets) {
+  return std::accumulate(sets.begin(), sets.end(), IndexSet::none(), ops::unite);
+}
+
+// So many parts over units that are fewer: each has as many of its own, and some are left.
+struct PartsOfUnits {
+  PartsOfUnits(int parts, int64_t of)
+      : units(static_cast<size_t>(of)), own(at(parts) / units), left(at(parts) % units) {}
+  // Where each is of one unit, those that are left join the first units.
+  size_t first_of(size_t unit) const { return unit * own + std::min(unit, left); }
+  size_t count_of(size_t unit) const { return own + (unit < left ? 1 : 0); }
+
+  size_t units;
+  size_t own;
+  size_t left;
+};
+
 // How many of the parts the axis gives units to.
 int64_t parts_served(const IterationSpace& space, int axis, int parts) {
+  const int64_t units = number_of_units(space.axes[at(axis)]);
   const int within = axis_within(space, axis, parts);
-  const int64_t pieces = within < 0 ? 1 : number_of_units(space.axes[at(within)]);
-  return std::min<int64_t>(parts, number_of_units(space.axes[at(axis)]) * pieces);
+  if (within < 0) return std::min<int64_t>(parts, units);
+  const int64_t pieces = number_of_units(space.axes[at(within)]);
+  if (pieces >= parts) return parts;
+  const PartsOfUnits of(parts, units);
+  int64_t served = 0;
+  for (size_t unit = 0; unit < of.units; ++unit)
+    served += std::min<int64_t>(pieces, static_cast<int64_t>(of.count_of(unit)));
+  return served;
 }
+
+// Whether the axis divides features too: what a reshape takes them apart into, as the channels of
+// each half that a shuffle takes by turns.
+bool is_of_features(const IterationSpace& space, int axis) {
+  if (space.axes[at(axis)].kind == AxisKind::kFeature) return true;
+  if (space.axes[at(axis)].kind != AxisKind::kSpace || space.inputs.empty()) return false;
+  for (const OperandAxis& each : space.inputs[0].axes) {
+    const auto found = std::find(each.axes.begin(), each.axes.end(), axis);
+    if (found == each.axes.end()) continue;
+    return std::any_of(each.axes.begin(), found,
+                       [&](int outer) { return space.axes[at(outer)].kind == AxisKind::kFeature; });
+  }
+  return false;
+}
+
+// Parts of a division within units, each with what it has of them.
+class WithinUnits {
+ public:
+  WithinUnits(const IterationSpace& space, int features, int within, const std::vector<int>& group,
+              const UnitSets& sets)
+      : space_(space),
+        features_(features),
+        within_(within),
+        group_(group),
+        sets_(sets),
+        of_(static_cast<int>(group.size()), number_of_units(space.axes[at(features)])) {}
+
+  Layout divide() const {
+    const int64_t pieces = number_of_units(space_.axes[at(within_)]);
+    if (of_.left == 0 || pieces < std::ssize(group_)) return each_in_one();
+    if (auto layout = some_in_all()) return *std::move(layout);
+    return Layout::split(group_, rank(), within_, inner_sets(group_));
+  }
+
+ private:
+  int rank() const { return static_cast<int>(space_.axes.size()); }
+  std::vector<IndexSet> inner_sets(std::span<const int> parts) const {
+    return sets_of_axis(space_.axes[at(within_)], parts, sets_);
+  }
+  void add(Layout& layout, int part, const IndexSet& outer, const IndexSet& inner) const {
+    Box box = Box::whole(rank());
+    box.axes[at(features_)] = outer;
+    box.axes[at(within_)] = inner;
+    if (!box.empty()) layout.shares.push_back({part, std::move(box)});
+  }
+  IndexSet indices_of(size_t unit) const {
+    const auto index = static_cast<int64_t>(unit);
+    return in_indices(IndexSet::range(index, index + 1), space_.axes[at(features_)]);
+  }
+
+  Layout each_in_one() const {
+    Layout layout;
+    for (size_t unit = 0; unit < of_.units; ++unit) {
+      const auto parts = std::span(group_).subspan(of_.first_of(unit), of_.count_of(unit));
+      const std::vector<IndexSet> inner = inner_sets(parts);
+      for (size_t i = 0; i < parts.size(); ++i) add(layout, parts[i], indices_of(unit), inner[i]);
+    }
+    return layout;
+  }
+
+  // Those that are left have some of every unit, as much of each as makes shares even: to a part of
+  // one unit it gives as many portions as there are units, to one of all units a portion of each.
+  // Nothing where units would give those different portions, as parts of different speeds.
+  std::optional<Layout> some_in_all() const {
+    const auto last = std::span(group_).last(of_.left);
+    std::vector<IndexSet> of_last;
+    Layout layout;
+    for (size_t unit = 0; unit < of_.units; ++unit) {
+      const auto own = std::span(group_).subspan(unit * of_.own, of_.own);
+      std::vector<int> portions;
+      for (const int part : own) portions.insert(portions.end(), of_.units, part);
+      portions.insert(portions.end(), last.begin(), last.end());
+      const std::vector<IndexSet> inner = inner_sets(portions);
+      for (size_t i = 0; i < own.size(); ++i)
+        add(layout, own[i], indices_of(unit),
+            all_of(std::span(inner).subspan(i * of_.units, of_.units)));
+      std::vector<IndexSet> rest(inner.end() - static_cast<std::ptrdiff_t>(of_.left), inner.end());
+      if (unit > 0 && rest != of_last) return {};
+      of_last = std::move(rest);
+    }
+    for (size_t i = 0; i < last.size(); ++i) add(layout, last[i], IndexSet::all(), of_last[i]);
+    return layout;
+  }
+
+  const IterationSpace& space_;
+  const int features_;
+  const int within_;
+  const std::vector<int>& group_;
+  const UnitSets& sets_;
+  const PartsOfUnits of_;
+};
 
 }  // namespace
 
@@ -123,7 +239,7 @@ int feature_axis(const IterationSpace& space, int parts) {
   int64_t most = 0;  // parts
   for (int i = 0; i < static_cast<int>(space.axes.size()); ++i) {
     const ops::IterationAxis& axis = space.axes[at(i)];
-    if (axis.kind != AxisKind::kFeature || !axis.undivided.empty()) continue;
+    if (!axis.undivided.empty() || !is_of_features(space, i)) continue;
     const int64_t served = parts_served(space, i, parts);
     if (best >= 0 && served <= most) continue;
     best = i;
@@ -143,22 +259,9 @@ Layout divide_features(const IterationSpace& space, const std::vector<int>& grou
   const int axis = feature_axis(space, parts);
   const auto rank = static_cast<int>(space.axes.size());
   const int within = axis_within(space, axis, parts);
-  const ops::IterationAxis& outer = space.axes[at(axis)];
-  if (within < 0) return Layout::split(group, rank, axis, sets_of_axis(outer, group, sets));
-  Layout layout;
-  const auto each = at(parts / static_cast<int>(number_of_units(outer)));  // parts of a unit
-  for (size_t unit = 0; unit * each < group.size(); ++unit) {
-    const auto of_unit = std::span(group).subspan(unit * each, each);
-    const auto index = static_cast<int64_t>(unit);
-    const std::vector<IndexSet> inner = sets_of_axis(space.axes[at(within)], of_unit, sets);
-    for (size_t i = 0; i < each; ++i) {
-      Box box = Box::whole(rank);
-      box.axes[at(axis)] = in_indices(IndexSet::range(index, index + 1), outer);
-      box.axes[at(within)] = inner[i];
-      if (!box.empty()) layout.shares.push_back({of_unit[i], std::move(box)});
-    }
-  }
-  return layout;
+  if (within < 0)
+    return Layout::split(group, rank, axis, sets_of_axis(space.axes[at(axis)], group, sets));
+  return WithinUnits(space, axis, within, group, sets).divide();
 }
 
 bool is_one_to_all(const Model& model, NodeId node, const IterationSpace& space) {

@@ -50,12 +50,18 @@ std::optional<ops::Layout> sound(const Spaces& spaces, NodeId node, ops::Layout 
                                  int64_t largest);
 
 // The axis of a node's iterations that a feature cut divides among so many parts: of those that
-// give units to the most of them the first; -1 if there is none.
+// give units to the most of them the first; -1 if there is none. What a reshape takes features
+// apart into is one of them: more parts than halves of a shuffle each take some channels of both.
 int feature_axis(const ops::IterationSpace& space, int parts);
 // How many units it has; 0 if there is none.
 int64_t feature_units(const ops::IterationSpace& space, int parts);
 // That axis over the group, as `sets` has it for its units. With fewer units (groups of channels)
-// than parts, what each unit has of outputs is divided further, where as many parts share each.
+// than parts, what each unit has of outputs is divided further:
+//
+//   2 groups over 4        0 | 0 | 1 | 1          as many parts of each
+//   2 groups over 5        0 | 0 | 1 | 1 | 0, 1   who is left has a little of every one
+//   of few outputs         0 | 0 | 0 | 1 | 1      or of parts of different speeds: across them all
+//
 // `space` has a feature axis.
 ops::Layout divide_features(const ops::IterationSpace& space, const std::vector<int>& group,
                             const UnitSets& sets);

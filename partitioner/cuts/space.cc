@@ -15,7 +15,6 @@ namespace {
 using ops::Layout;
 
 constexpr int64_t kRowsPerWorker = 4;  // of an image that is read: fewer are mostly halo
-constexpr double kNothing = 1e-2;      // of a worker's share
 
 bool is_image(const ops::Shape& shape) { return shape.rank() >= 4; }
 
@@ -35,6 +34,15 @@ int first_space_axis(const ops::IterationSpace& space, const ops::OperandMap& ma
           axis.kind == ops::AxisKind::kSpace && axis.undivided.empty() && axis.unit == 1)
         return each.axes[0];
   return -1;
+}
+
+// The one that an operand's rows are summed along; -1 if it is none that can be divided.
+int summed_axis(const ops::IterationSpace& space, const ops::OperandMap& map) {
+  if (map.axes.empty() || map.axes.back().axes.size() != 1) return -1;
+  const int axis = map.axes.back().axes[0];
+  const ops::IterationAxis& found = space.axes[at(axis)];
+  const bool divides = found.kind == ops::AxisKind::kSummed && found.undivided.empty();
+  return divides && found.unit == 1 && operand_axis(map, axis) >= 0 ? axis : -1;
 }
 
 class BySpace {
@@ -57,21 +65,32 @@ class BySpace {
     return std::any_of(rows_.begin(), rows_.end(), [](int axis) { return axis >= 0; });
   }
 
-  std::vector<std::optional<Layout>> divisions() const {
-    const double share = even_share(model_, request_);
+  // Of what spreads over the parts, what a free cut would divide otherwise by itself is given.
+  std::vector<std::optional<Layout>> divisions(bool rewriting) const {
+    SpreadRules rules{.pairs = request_.pairs};
+    rules.by_rewrites = rewriting;
+    const Spreading spreading(model_, rules);
     std::vector<std::optional<Layout>> result(at(model_.nodes()));
+    Division division{.nodes = {}, .largest = largest_};
     for (NodeId node = 0; node < model_.nodes(); ++node) {
-      if (rows_[at(node)] >= 0)
-        result[at(node)] = by_rows(node);
-      else if (is_image(model_.op(node).outputs()[0].shape) || only_moves_images(node))
-        result[at(node)] = by_samples(node);
-      else if (is_nothing_beside(share, node))
-        result[at(node)] = whole_division(model_, node, 0);
+      std::optional<Layout>& given = result[at(node)];
+      given = by_place(node, division);
+      division.nodes.push_back(given ? *given : spreading.divide(node, parts_, division));
+      if (is_one_to_all(model_, node) || needs_rewrite(node, division.nodes.back()))
+        given = division.nodes.back();
     }
     return result;
   }
 
  private:
+  // By rows or by samples where it is an image; by its inputs where these lie by sample, perhaps.
+  std::optional<Layout> by_place(NodeId node, const Division& division) const {
+    if (rows_[at(node)] >= 0) return by_rows(node);
+    if (is_image(model_.op(node).outputs()[0].shape) || only_moves_images(node))
+      return by_samples(node);
+    return request_.workers > 1 && request_.pairs ? by_inputs(node, division) : std::nullopt;
+  }
+
   // The iteration axis to divide: what has the rows of its input, wherever a transpose put them, or
   // of the data the first axis of space; -1 where the node is not divided by rows.
   int row_axis(NodeId id) const {
@@ -187,10 +206,54 @@ class BySpace {
     return input.producer >= 0 && is_image(input.spec.shape) && rows_[at(input.producer)] < 0;
   }
 
-  bool is_nothing_beside(double share, NodeId id) const {
-    return is_one_to_all(model_, id) &&
-           node_work(model_, request_, id, whole_division(model_, id, 0).shares[0].box).total() <=
-               kNothing * share;
+  // Of features that lie by sample each part reads some, of all rows, and what parts sum up of all
+  // rows is put together: instead of all features, of all rows, to all parts.
+  std::optional<Layout> by_inputs(NodeId id, const Division& division) const {
+    const Node& node = model_.node(id);
+    if (!is_one_to_all(model_, id) || gives_a_result(node) || node.inputs[0] < 0) return {};
+    const Value& input = model_.value(node.inputs[0]);
+    if (input.producer < 0 || !lies_by_sample(input, division)) return {};
+    const ops::IterationSpace& space = model_.op(id).space();
+    const int axis = summed_axis(space, space.inputs[0]);
+    if (axis < 0 || space.axes[at(axis)].extent < request_.workers) return {};
+    if (!pays_by_inputs(node.inputs[0], node.outputs[0])) return {};
+    return Layout::split(parts_, static_cast<int>(space.axes.size()), axis,
+                         ops::split_evenly(space.axes[at(axis)].extent, request_.workers));
+  }
+
+  // Whether what a part receives takes less time so, though it comes in two rounds, of messages
+  // side by side: its share of the features, then of the results, of which all others have sums.
+  bool pays_by_inputs(ValueId input, ValueId output) const {
+    const double share = 1 - 1.0 / request_.workers;  // that is elsewhere
+    const double features = bytes_of(input) * share / request_.workers;
+    return wire_price(request_, features + bytes_of(output) * share, 2) <
+           wire_price(request_, bytes_of(input) * share, 1);
+  }
+  double bytes_of(ValueId value) const {
+    const auto& spec = model_.value(value).spec;
+    return static_cast<double>(spec.shape.with_batch(largest_).elements()) *
+           static_cast<double>(ops::size_of(spec.dtype));
+  }
+  // But for losses: by classes they send little less than by samples, in one round more.
+  bool needs_rewrite(NodeId node, const Layout& layout) const {
+    return !model_.op(node).is_loss() &&
+           rewrite_needed(model_.node(node), layout, largest_) != nullptr;
+  }
+  bool gives_a_result(const Node& node) const {
+    return std::any_of(node.outputs.begin(), node.outputs.end(),
+                       [&](ValueId output) { return results_.contains(output); });
+  }
+  // Whether each part has some rows of it, and all of each.
+  bool lies_by_sample(const Value& value, const Division& division) const {
+    const Layout& made = division.nodes[at(value.producer)];
+    const auto is_of_samples = [&](const ops::Share& share) {
+      const ops::Box box =
+          ops::output_box(model_.op(value.producer), value.output, share.box, largest_);
+      return !box.axes[0].is_all() && std::all_of(box.axes.begin() + 1, box.axes.end(),
+                                                  [](const auto& set) { return set.is_all(); });
+    };
+    return value.spec.shape.batched() &&
+           std::all_of(made.shares.begin(), made.shares.end(), is_of_samples);
   }
 
   const Model& model_;
@@ -205,8 +268,8 @@ class BySpace {
 }  // namespace
 
 std::vector<std::optional<Layout>> divisions_by_space(const Model& model,
-                                                      const PlanRequest& request) {
-  return BySpace(model, request).divisions();
+                                                      const PlanRequest& request, bool rewriting) {
+  return BySpace(model, request).divisions(rewriting);
 }
 
 bool has_space_to_divide(const Model& model, const PlanRequest& request) {

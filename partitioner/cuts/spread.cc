@@ -104,7 +104,8 @@ int64_t Spreading::read_by_features(NodeId node, size_t k, const std::vector<int
   return read;
 }
 
-// Where the partial sums, one of each part, are fewer than what parts would read instead.
+// Where the partial sums, one of each part, are fewer than what parts would read instead, and not
+// only some of the parts have something to sum: half of a split, say.
 std::optional<Layout> Spreading::follow_sums(NodeId node, const std::vector<int>& group,
                                              const Division& division) const {
   const Following following(spaces_, ties_, group, division);
@@ -121,9 +122,17 @@ std::optional<Layout> Spreading::follow_sums(NodeId node, const std::vector<int>
     if (std::ssize(group) * results * sharing > read_by_features(node, k, group, division.largest))
       continue;
     auto layout = following.follow_sums(node, k);
-    if (layout && is_fit(node, *layout, division.largest)) return layout;
+    if (layout && std::ssize(layout->shares) >= served_by_features(node, group) &&
+        is_fit(node, *layout, division.largest))
+      return layout;
   }
   return {};
+}
+
+// How many of the parts would work if the node were divided by its features.
+int64_t Spreading::served_by_features(NodeId node, const std::vector<int>& group) const {
+  if (feature_units(spaces_.of(node), static_cast<int>(group.size())) < 2) return 0;
+  return std::ssize(spaces_.by_features(node, group).shares);
 }
 
 std::optional<Layout> Spreading::by_features(NodeId node, const std::vector<int>& group,

@@ -2,10 +2,10 @@
 // the feature, hybrid and free cuts have in common. Of each operator the first of these that it
 // can:
 //
-//   one-to-all (Gemm, Conv)   by its inputs, if they are divided and partial sums are no more than
-//                             what parts would read: a pair, whose sums travel (`pairs`); else by
-//                             its features, 10 over 4 is 3+3+2+2, in units of what reads them
-//                             (ties.h)
+//   one-to-all (Gemm, Conv)   by its inputs, if they are divided over all and partial sums are no
+//                             more than what parts would read: a pair, whose sums travel (`pairs`);
+//                             else by its features, 10 over 4 is 3+3+2+2, in units of what reads
+//                             them (ties.h)
 //   else (Relu, Add ...)      as an input on the same group is divided (follow.h); replicated on
 //                             the group where it reads data only; by its features
 //   of one feature, or none   by sample; replicated where samples mix
@@ -54,6 +54,7 @@ class Spreading {
                                         const Division& division) const;
   std::optional<ops::Layout> follow_sums(NodeId node, const std::vector<int>& group,
                                          const Division& division) const;
+  int64_t served_by_features(NodeId node, const std::vector<int>& group) const;
   int64_t read_by_features(NodeId node, size_t k, const std::vector<int>& group,
                            int64_t largest) const;
   std::optional<ops::Layout> by_features(NodeId node, const std::vector<int>& group,

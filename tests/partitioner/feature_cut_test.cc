@@ -15,6 +15,7 @@ class FeatureCut : public ::testing::Test {
     request.cut = Cut::kFeature;
     request.workers = workers;
     request.pairs = pairs_;
+    for (const double speed : speeds_) request.speed.capacities.workers.push_back({.speed = speed});
     model_ = model_for(model, request);
     assignment_ = cut_feature(model_, request);
     layouts_ = layouts_of(model_, assignment_.division);
@@ -44,6 +45,7 @@ class FeatureCut : public ::testing::Test {
   }
 
   bool pairs_ = false;
+  std::vector<double> speeds_;  // of workers, where they differ
   Model model_;
   Assignment assignment_;
   std::vector<ops::Layout> layouts_;  // by value
@@ -144,6 +146,60 @@ TEST_F(FeatureCut, AConvolutionOfGroupsIsDividedByGroupsAndWithinThem) {
   grouped(4);
   EXPECT_EQ(iterations("second", "groups"), (std::vector<int64_t>{1, 1, 1, 1}));
   EXPECT_EQ(iterations("second", "outputs of a group"), (std::vector<int64_t>{2, 2, 2, 2}));
+}
+
+// Two groups over three: each of two workers has most of a group, and the third some of both.
+TEST_F(FeatureCut, AConvolutionOfGroupsLeavesNoWorkerOutWhereTheyDoNotDivideEvenly) {
+  const auto grouped = [&](int workers, int64_t channels) {
+    Builder b("grouped");
+    const ValueId x = b.conv(b.input("x", {ops::kBatch, 2, 4, 4}), {.channels = 12}, "first");
+    b.loss(b.flatten(b.conv(x, {.channels = channels, .groups = 2}, "second"), "flatten"));
+    cut(b.build(), workers);
+  };
+  grouped(3, 12);
+  EXPECT_EQ(iterations("second", "groups"), (std::vector<int64_t>{1, 1, 2}));
+  EXPECT_EQ(iterations("second", "outputs of a group"), (std::vector<int64_t>{4, 4, 2}));
+  EXPECT_THAT(sizes("second"), ::testing::ElementsAre(4, 4, 4));
+  grouped(5, 256);
+  EXPECT_THAT(sizes("second"), ::testing::ElementsAre(52, 51, 52, 51, 50));
+  // Of too few outputs to be shared: three workers have the first group, two the second.
+  grouped(5, 6);
+  EXPECT_EQ(iterations("second", "groups"), (std::vector<int64_t>{1, 1, 1, 1, 1}));
+  EXPECT_EQ(iterations("second", "outputs of a group"), (std::vector<int64_t>{1, 1, 1, 2, 1}));
+}
+
+// Devices of other speeds would have other shares of each group.
+TEST_F(FeatureCut, AConvolutionOfGroupsOverUnequalWorkersIsDividedAcrossThem) {
+  Builder b("grouped");
+  const ValueId x = b.conv(b.input("x", {ops::kBatch, 2, 4, 4}), {.channels = 12}, "first");
+  b.loss(b.flatten(b.conv(x, {.channels = 32, .groups = 2}, "second"), "flatten"));
+  speeds_ = {1, 2, 5};
+  cut(b.build(), 3);
+  EXPECT_EQ(iterations("second", "groups"), (std::vector<int64_t>{2, 2, 2}));
+  EXPECT_EQ(iterations("second", "outputs of a group"), (std::vector<int64_t>{2, 4, 10}));
+}
+
+// 14 channels over four are no ranges within halves of 7, which are divided anew.
+TEST_F(FeatureCut, HalvesThatAShuffleTakesByTurnsAreDividedOverAll) {
+  Builder b("shuffle");
+  const ValueId x = b.conv(b.input("x", {ops::kBatch, 3, 4, 4}), {.channels = 14}, "stem");
+  const ValueId halves = b.reshape(x, {-1, 2, 7, 4, 4}, "halves");
+  const ValueId turned =
+      b.node("Transpose", {halves}, {{"perm", std::vector<int64_t>{0, 2, 1, 3, 4}}}, "turned");
+  b.loss(b.gemm(b.flatten(turned, "flat"), 10, "fc"));
+  cut(b.build(), 4);
+  EXPECT_EQ(layout("halves"), "split on axis 2 over 0,1,2,3");
+}
+
+// Half of a split is on half of the workers: to sum over its channels would leave the others idle.
+TEST_F(FeatureCut, AProductOfWhatOnlySomeWorkersHaveIsNoPair) {
+  pairs_ = true;
+  Builder b("split");
+  const ValueId x = b.conv(b.input("x", {ops::kBatch, 3, 4, 4}), {.channels = 16}, "stem");
+  const auto halves = b.nodes("Split", {x}, {{"axis", int64_t{1}}}, 2, "halves");
+  b.loss(b.gemm(b.flatten(b.conv(halves[1], {.channels = 8}, "worked"), "flat"), 10, "fc"));
+  cut(b.build(), 4);
+  EXPECT_EQ(iterations("worked", "outputs"), (std::vector<int64_t>{2, 2, 2, 2}));
 }
 
 TEST_F(FeatureCut, AConcatTakesWhatEachPartHasOfItsInputs) {

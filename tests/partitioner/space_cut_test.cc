@@ -83,12 +83,62 @@ TEST(SpaceCut, SmallImagesAreDividedBySampleWhereThereAreEnough) {
   const Model model = convolutions();
   PlanRequest request = by_space(9, 18, 2);  // 9 rows of a step, 36 of an image
   EXPECT_FALSE(has_space_to_divide(model, request));
-  const auto divisions = divisions_by_space(model, request);
+  const auto divisions = divisions_by_space(model, request, false);
   const auto& conv = divisions[static_cast<size_t>(model.find_node("conv1"))];
   ASSERT_TRUE(conv);
   EXPECT_EQ(ops::to_string(conv->shares[1].box.axes[0]), "1");
   request.workers = 8;
   EXPECT_TRUE(has_space_to_divide(model, request));
+}
+
+// Beside the convolutions these scores and their loss are nothing: they are divided all the same,
+// so that no worker has all weights of a layer.
+TEST(SpaceCut, ALayerIsDividedHoweverLittleItIs) {
+  const Model model = convolutions();
+  const Assignment assignment = cut_free(model, by_space(4, 32, 2));
+  for (const char* node : {"fc", "loss"})
+    EXPECT_EQ(assignment.division.nodes[static_cast<size_t>(model.find_node(node))].shares.size(),
+              4U)
+        << node;
+}
+
+// Of 6144 features of 64 rows, which lie by sample, a worker reads its quarter of the features: all
+// but its own 16 rows.
+TEST(SpaceCut, ManyFeaturesThatLieBySampleAreReadByFeature) {
+  Builder b("classifier");
+  const ValueId x = b.conv(b.input("x", {ops::kBatch, 3, 8, 8}), {.channels = 96}, "conv");
+  b.loss(b.gemm(b.relu(b.gemm(b.flatten(x, "flatten"), 64, "fc1"), "relu"), 10, "fc2"));
+  const Model model = b.build();
+  const OverSpace made = over_space(model, 4, 64, 1);
+  EXPECT_EQ(ops::describe(made.plan.layouts[static_cast<size_t>(model.find_value("conv.output"))]),
+            "split on axis 0 over 0,1,2,3");
+  EXPECT_EQ(ops::describe(made.plan.layouts[static_cast<size_t>(model.find_value("fc1.output"))]),
+            "partial sums on 0,1,2,3");
+  EXPECT_EQ(forward_bytes(made, "conv.output") + forward_bytes(made, "flatten.output"),
+            int64_t{4} * 48 * (96 * 8 * 8 / 4) * 4);
+}
+
+// Pairs of products and normalisations by feature too; a loss stays by sample.
+TEST(SpaceCut, WhatIsNoImageIsDividedAsByTheFeatureCut) {
+  for (const Model& model :
+       {make_zoo_model("mlp", {{20, 16, 16, 5}}), make_zoo_model("gpt", {{1, 16, 4, 4, 24}})}) {
+    PlanRequest request = by_space(4, 8, 2);
+    const Model by_free = model_for(model, request);
+    const Division free = cut_free(by_free, request).division;
+    request.cut = Cut::kFeature;
+    const Model by_feature = model_for(model, request);
+    const Division feature = cut_feature(by_feature, request).division;
+    int compared = 0;
+    for (NodeId node = 0; node < by_free.nodes(); ++node) {
+      const std::string& name = by_free.node(node).name;
+      const NodeId same = by_feature.find_node(name);
+      if (by_free.op(node).is_loss() || same < 0) continue;
+      EXPECT_EQ(free.nodes[static_cast<size_t>(node)], feature.nodes[static_cast<size_t>(same)])
+          << name;
+      ++compared;
+    }
+    EXPECT_GE(compared, by_free.nodes() - 1) << model.name();
+  }
 }
 
 TEST(SpaceCut, TrainsAsOneWorkerDoes) {

@@ -164,6 +164,38 @@ TEST_P(ChoosePlan, IsNoSlowerThanAnyCutByItself) {
     }
 }
 
+TEST_P(ChoosePlan, IsNoSlowerThanAProductsOutputsDividedEvenly) {
+  const Choice choice = chosen();
+  const double best = seconds_of(choice.model, choice.plan);
+  PlanRequest request = request_;
+  request.cut = Cut::kFeature;
+  request.pairs = false;
+  Model model = model_for(model_, request);
+  EXPECT_LE(best, seconds_of(model, std::get<Plan>(make_plan(model, request, *in_flight_))));
+  request.cut = Cut::kFree;
+  request.steering.pattern = "even";
+  model = model_for(model_, request);
+  EXPECT_LE(best, seconds_of(model, std::get<Plan>(make_plan(model, request, *in_flight_))));
+}
+
+// Of a shuffle's units pairs put halves of channels together that are apart again at once.
+TEST(ChoosePlanOfShuffles, TakesEvenSharesWherePairsAreSlower) {
+  PlanRequest request;
+  request.workers = 2;
+  request.batch = 30;
+  request.micro_batches = 3;
+  request.schedule = "gpipe";
+  const Model model = partitioner::make_zoo_model("shufflenet");
+  const auto answer =
+      choose_plan(model, request, *in_flight_of(std::string("gpipe")), *objective_of("gpipe"));
+  const Choice& choice = std::get<Choice>(answer);
+  std::map<std::string, double> seconds;
+  for (const auto& tried : choice.tried)
+    if (tried.step_seconds) seconds[tried.how] = *tried.step_seconds;
+  EXPECT_LT(seconds.at("feature, without pairs"), seconds.at("feature"));
+  EXPECT_FALSE(choice.plan.request->pairs && choice.plan.request->steering.empty());
+}
+
 // Hence neither than PipeDream's, Alpa's or an even division into such stages, whatever prices
 // they go by.
 TEST_P(ChoosePlan, IsNoSlowerThanAnyDivisionIntoLayersWhereTheseAreFew) {
@@ -288,7 +320,8 @@ TEST_P(ChoosePlan, TellsOfEachCandidateWhatItTakesAndTakesTheLeast) {
 }
 
 TEST_P(ChoosePlan, TriesEveryCutAndGroupsOfAnySize) {
-  std::vector<std::string> expected{"feature", "batch", "layer", "layer, by step"};
+  std::vector<std::string> expected{"feature", "feature, without pairs", "batch",
+                                    "layer",   "layer, by step",         "free, evenly"};
   for (int stages = 2; stages <= request_.workers; ++stages)
     expected.push_back(format("hybrid in {} stages", stages));
   if (std::string(GetParam().model) == "lenet5") expected.emplace_back("free, by space");
