@@ -173,8 +173,8 @@ std::vector<WorkerPrediction> predict(const Model& model, const Plan& plan,
                                       const PlanRequest& request, const InFlight& in_flight);
 // The peaks alone, by worker; or what these are at the least, in a fraction of the time: some
 // thousandths below, as blocks of memory can mostly be packed without gaps.
-// Of what the plan was connected by.
 enum class PeakFigure : uint8_t { kExact, kLeast };
+// `sums`: what the plan was connected by (sums.h).
 class Sums;
 std::vector<int64_t> predict_peaks(const Sums& sums, const Plan& plan, const PlanRequest& request,
                                    const InFlight& in_flight, PeakFigure figure);

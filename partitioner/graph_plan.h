@@ -15,6 +15,9 @@
 
 namespace kerf::partitioner {
 
+// A file's graph says what one batch takes, and nothing of schedules.
+inline constexpr int kBatchesInFlight = 1;
+
 struct GraphRequest {
   int workers = 1;
   std::optional<int64_t> memory;  // bytes per worker

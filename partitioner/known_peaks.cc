@@ -49,13 +49,24 @@ std::vector<int64_t> by_stage(const PlanRequest& request, const Assignment& assi
 }  // namespace
 
 std::vector<int64_t> KnownPeaks::of(Assignment assignment, const PlanRequest& caps) {
-  Assignment interleaved = assignment;
-  for (Stage& stage : interleaved.stages) stage.interleaved = true;
-  const std::vector<int64_t>& least = known(interleaved, PeakFigure::kLeast);
+  const std::vector<int64_t> least = least_of_orders(assignment);
   if (is_above(caps, least)) return by_stage(caps, assignment, least);
   const std::vector<int64_t>* exact = &known(assignment, PeakFigure::kExact);
   if (interleave_above(caps, *exact, assignment)) exact = &known(assignment, PeakFigure::kExact);
   return by_stage(caps, assignment, *exact);
+}
+
+// Interleaved, a stage has fewer gradients of outputs at once. Only where gradients of weights come
+// within a pass, those of its one micro-batch, are they there for longer, too.
+std::vector<int64_t> KnownPeaks::least_of_orders(const Assignment& assignment) {
+  Assignment interleaved = assignment;
+  for (Stage& stage : interleaved.stages) stage.interleaved = true;
+  std::vector<int64_t> least = known(interleaved, PeakFigure::kLeast);
+  if (request_.micro_batches > 1) return least;
+  const std::vector<int64_t>& as_they_are = known(assignment, PeakFigure::kLeast);
+  for (size_t worker = 0; worker < least.size(); ++worker)
+    least[worker] = std::min(least[worker], as_they_are[worker]);
+  return least;
 }
 
 std::vector<int64_t> KnownPeaks::up_to(double most, const Assignment& assignment) {

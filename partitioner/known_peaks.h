@@ -1,7 +1,6 @@
-// What layer divisions of a request take, whatever its caps: each is looked at once, however often
-// searches under one cap after another come back to it. Exactly only what may be within what is
-// asked for: the least that a division can take is known in a fraction of the time.
-// Used by one thread.
+// What divisions take, whatever the caps: each is looked at once, however often searches under one
+// cap after another come back to it. Exactly only what may be within what is asked for: the least
+// that a division can take is known in a fraction of the time. Used by one thread.
 #pragma once
 
 #include <map>
@@ -14,7 +13,8 @@ namespace kerf::partitioner {
 
 class KnownPeaks {
  public:
-  // Borrows the model and `in_flight`; caps of the request do not count.
+  // Borrows the model and `in_flight`; caps of the request do not count. Divisions are told apart
+  // by their stages and the binding: of other cuts than by layer one each has its own KnownPeaks.
   KnownPeaks(const Model& model, const PlanRequest& request, const InFlight& in_flight)
       : model_(model),
         request_(request),
@@ -22,7 +22,7 @@ class KnownPeaks {
         frame_(bound_plan(model, request, {})) {}
 
   // Stage -> bytes of the fullest of its workers: as predicted_plan() has it under these caps;
-  // where a worker is above its cap though its stages are interleaved, so of all, and at the least.
+  // where a worker is above its cap, interleaved or not, at the least of all.
   std::vector<int64_t> of(Assignment assignment, const PlanRequest& caps);
   // The same of stages as they are; where one is above `most`, at the least.
   std::vector<int64_t> up_to(double most, const Assignment& assignment);
@@ -32,6 +32,7 @@ class KnownPeaks {
   using Division = std::pair<std::vector<std::vector<NodeId>>, std::vector<int>>;
 
   // By worker.
+  std::vector<int64_t> least_of_orders(const Assignment& assignment);
   const std::vector<int64_t>& known(const Assignment& assignment, PeakFigure figure);
   std::vector<int64_t> peaks_of(const Assignment& assignment, PeakFigure figure) const;
 

@@ -138,29 +138,24 @@ bool fits(const Model& model, const PlanRequest& request, const InFlight& in_fli
 
 namespace {
 
-// The one of the two of less memory that the cut makes without a cap and under one that nothing
-// meets, under which stages are interleaved, and a cut may look for less.
-Plan plan_of_less(const Model& model, PlanRequest request, const InFlight& in_flight,
-                  KnownPeaks& known) {
+// Of layer cuts the best without a cap, of others what is made under one that nothing meets: all of
+// it interleaved, and of what takes less where the cut looks for that.
+Plan plan_of_little(const Model& model, PlanRequest request, const InFlight& in_flight,
+                    KnownPeaks& known) {
   request.memory.reset();
-  Plan free =
-      assigned_plan(model, request, in_flight, assign(model, request, in_flight, known).value());
-  request.memory = 1;
-  const auto capped = assign(model, request, in_flight, known);
-  if (!capped) return free;
-  Plan least = assigned_plan(model, request, in_flight, *capped);
-  return peak_of(least) < peak_of(free) ? least : free;
+  if (request.cut != Cut::kLayer) request.memory = 1;
+  return assigned_plan(model, request, in_flight, assign(model, request, in_flight, known).value());
 }
 
 // From a plan within no cap, or else from one of little memory, down by steps that get smaller,
 // until a cap of one byte less finds nothing; of many operators, one of a five hundredth less. Of a
-// cut that heeds no cap, the one plan there is.
+// cut that heeds no cap, the plan of little memory.
 Plan least_plan(const Model& model, PlanRequest request, const InFlight& in_flight,
                 KnownPeaks& known, std::optional<Plan> from) {
   const std::optional<int64_t> cap = request.memory;
   const Capacities devices = request.speed.capacities;
   for (Capacity& device : request.speed.capacities.workers) device.memory.reset();
-  Plan plan = from ? *std::move(from) : plan_of_less(model, request, in_flight, known);
+  Plan plan = from ? *std::move(from) : plan_of_little(model, request, in_flight, known);
   const int64_t least = least_memory(model, request);
   const bool heeds = row_of(request.cut).heeds_memory;
   const int64_t finest = heeds ? finest_step(model, peak_of(plan)) : peak_of(plan);

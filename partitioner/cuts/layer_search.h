@@ -8,7 +8,8 @@
 //
 // A bound holds for every division whose stages have no cycle in either half (has_acyclic_stages):
 // where the backward half is not tied to the forward one, the proof leaves it free, and a division
-// that is better so is looked for, too (layer_ways.cc).
+// that is better so is looked for, too (layer_ways.cc), unless a cap leaves none that runs as the
+// units do.
 //
 // Borrows the graph; used by one thread.
 #pragma once

@@ -70,7 +70,7 @@ void LayerSearch::look_otherwise(const Attempt& attempt, const IdealChain& least
   for (const IdealChain& chain : chains) {
     LayerDivision division = division_of(*freed_, *freed_ideals_, chain, attempt.limits);
     if (division.bottleneck >= best * (1 - kClearlyBetter) ||
-        !is_within_memory(division, attempt.limits))
+        !is_within_memory(division, with_types(attempt.limits, chain.device_types)))
       continue;
     const std::vector<int> stage_of = stages_by_node(division, graph_.size());
     if (!has_acyclic_stages(graph_, stage_of, static_cast<int>(division.stages.size()))) continue;

@@ -13,14 +13,13 @@
 #include "partitioner/cuts/layer_search.h"
 #include "partitioner/cuts/spread.h"
 #include "partitioner/cuts/steered_units.h"
+#include "partitioner/cuts/worker_rows.h"
 #include "partitioner/model_graph.h"
 #include "partitioner/stage_graph.h"
 #include "partitioner/stage_price.h"
 
 namespace kerf::partitioner {
 namespace {
-
-using WorkerRow = std::vector<int>;  // stage -> worker
 
 constexpr size_t kMostWorkerRows = 120;
 constexpr int kMostSearched = 400'000;  // units, of all rows together
@@ -127,37 +126,10 @@ class Steered {
             request_.cap_of(worker).value_or(std::numeric_limits<int64_t>::max())};
   }
 
-  // As placed operators follow one another, each worker that has none anywhere between; or within
-  // what follows on one worker, too.
+  // As placed operators follow one another.
   std::vector<WorkerRow> rows_of_places(const RuledRows& under, Reach reach) const {
-    std::vector<WorkerRow> rows{runs_of(under.order, under.rules.worker)};
-    for (int worker = 0; worker < workers(); ++worker) {
-      if (std::find(rows[0].begin(), rows[0].end(), worker) != rows[0].end()) continue;
-      std::vector<WorkerRow> longer;
-      for (const WorkerRow& row : rows)
-        for (size_t place = 0; place <= row.size(); ++place) {
-          const auto here = static_cast<std::ptrdiff_t>(place);
-          WorkerRow with = row;
-          with.insert(with.begin() + here, worker);
-          if (longer.size() < most_rows()) longer.push_back(with);
-          if (reach == Reach::kUsual || place == row.size()) continue;
-          with.insert(with.begin() + here, row[place]);
-          if (longer.size() < most_rows()) longer.push_back(std::move(with));
-        }
-      rows = std::move(longer);
-    }
-    return rows;
-  }
-
-  // As many stages on each worker, in whatever order.
-  std::vector<WorkerRow> rows_in_any_order() const {
-    WorkerRow row;
-    for (int worker = 0; worker < workers(); ++worker)
-      row.insert(row.end(), at(request_.steering.stages_per_worker), worker);
-    std::vector<WorkerRow> rows;
-    do rows.push_back(row);
-    while (rows.size() < most_rows() && std::next_permutation(row.begin(), row.end()));
-    return rows;
+    return rows_with_the_others(runs_of(under.order, under.rules.worker), workers(), most_rows(),
+                                reach == Reach::kWide);
   }
 
   std::vector<WorkerRow> rows_of_case(const RuledRows& under, Reach reach) {
@@ -167,7 +139,7 @@ class Steered {
     else if (reach == Reach::kUsual)
       rows = request_.is_capped() ? usual_rows(under) : met_;  // others have their best division
     else if (request_.placement.empty() && request_.steering.stages_per_worker > 1)
-      rows = rows_in_any_order();
+      rows = rows_in_any_order(workers(), request_.steering.stages_per_worker, most_rows());
     std::erase_if(rows, [&](const WorkerRow& row) {
       return std::ssize(row) > std::min(kMostParts, units_.size());
     });

@@ -266,6 +266,22 @@ TEST(KnownPeaks, AboveWhatIsAskedForAreTheLeastThatAPlanCanTake) {
   EXPECT_GT(gaps, 0) << "no packing has a gap, so that the two figures are not told apart";
 }
 
+// What it takes is enough for the plan, of one micro-batch, too, whose gradients of weights are made
+// and kept within its pass.
+TEST(MemoryCap, ThatAPlanTakesLeavesIt) {
+  for (const char* name : {"resnet18", "squeezenet", "inception-v1", "shufflenet"})
+    for (const int micro_batches : {1, 4})
+      for (const int workers : {2, 4}) {
+        const Model model = make_zoo_model(name, {.width = 0.125, .classes = 10});
+        PlanRequest request = request_of(Cut::kLayer, workers, 16, micro_batches);
+        const Plan free = without_a_cap(model, request);
+        request.memory = peak_of(free);
+        const auto plan = plan_within(model, request, Descending());
+        ASSERT_TRUE(plan.has_value()) << name << " over " << workers;
+        EXPECT_EQ(plan->stages, free.stages) << name << " over " << workers;
+      }
+}
+
 // Less memory makes no plan better: what a lower cap finds is found under a higher one, or better.
 TEST(MemoryCap, LeavesNoBetterPlanToALowerOne) {
   using Case = std::tuple<const char*, int, int64_t>;  // model, workers, batch
