@@ -266,8 +266,8 @@ TEST(KnownPeaks, AboveWhatIsAskedForAreTheLeastThatAPlanCanTake) {
   EXPECT_GT(gaps, 0) << "no packing has a gap, so that the two figures are not told apart";
 }
 
-// What it takes is enough for the plan, of one micro-batch, too, whose gradients of weights are made
-// and kept within its pass.
+// What a plan takes is enough for it; of one micro-batch, too, whose gradients of weights are made
+// and kept within the pass.
 TEST(MemoryCap, ThatAPlanTakesLeavesIt) {
   for (const char* name : {"resnet18", "squeezenet", "inception-v1", "shufflenet"})
     for (const int micro_batches : {1, 4})
