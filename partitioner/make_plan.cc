@@ -140,25 +140,28 @@ namespace {
 
 // Of layer cuts the best without a cap, of others what is made under one that nothing meets: all of
 // it interleaved, and of what takes less where the cut looks for that.
-Plan plan_of_little(const Model& model, PlanRequest request, const InFlight& in_flight,
+Plan plan_of_little(const Model& model, const PlanRequest& asked, const InFlight& in_flight,
                     KnownPeaks& known) {
+  PlanRequest request = asked;
   request.memory.reset();
+  for (Capacity& device : request.speed.capacities.workers) device.memory.reset();
   if (request.cut != Cut::kLayer) request.memory = 1;
-  return assigned_plan(model, request, in_flight, assign(model, request, in_flight, known).value());
+  Plan plan =
+      assigned_plan(model, request, in_flight, assign(model, request, in_flight, known).value());
+  plan.request->memory = asked.memory;
+  plan.request->capacities = asked.speed.capacities;
+  return plan;
 }
 
 // From a plan within no cap, or else from one of little memory, down by steps that get smaller,
-// until a cap of one byte less finds nothing; of many operators, one of a five hundredth less. Of a
-// cut that heeds no cap, the plan of little memory.
-Plan least_plan(const Model& model, PlanRequest request, const InFlight& in_flight,
-                KnownPeaks& known, std::optional<Plan> from) {
+// until a cap of one byte less finds nothing; of many operators, one of a five hundredth less.
+Plan plan_of_less(const Model& model, PlanRequest request, const InFlight& in_flight,
+                  KnownPeaks& known, Plan plan) {
   const std::optional<int64_t> cap = request.memory;
   const Capacities devices = request.speed.capacities;
   for (Capacity& device : request.speed.capacities.workers) device.memory.reset();
-  Plan plan = from ? *std::move(from) : plan_of_little(model, request, in_flight, known);
   const int64_t least = least_memory(model, request);
-  const bool heeds = row_of(request.cut).heeds_memory;
-  const int64_t finest = heeds ? finest_step(model, peak_of(plan)) : peak_of(plan);
+  const int64_t finest = finest_step(model, peak_of(plan));
   for (int64_t step = peak_of(plan) / 4 + 1; step > finest;) {
     request.memory = std::max<int64_t>(1, peak_of(plan) - step);
     std::optional<Plan> smaller;
@@ -195,7 +198,8 @@ Model model_for(const Model& model, const PlanRequest& request) {
 
 namespace {
 
-// The plan, or where none is within the caps, one of the least peak.
+// The plan, or where none is within the caps, one of little memory: of a cut that heeds caps, of
+// the least that it finds.
 Plan plan_or_least(const Model& model, const PlanRequest& request, const InFlight& in_flight) {
   KnownPeaks known(model, request, in_flight);
   std::optional<Assignment> found;
@@ -206,8 +210,9 @@ Plan plan_or_least(const Model& model, const PlanRequest& request, const InFligh
   if (is_within(plan, request)) return *std::move(plan);
   const bool is_least = found && found->is_least;
   if (is_least && model.nodes() > kFewNodes) return *std::move(plan);
-  if (!is_least) plan.reset();
-  return least_plan(model, request, in_flight, known, std::move(plan));
+  if (!is_least) plan = plan_of_little(model, request, in_flight, known);
+  if (!row_of(request.cut).heeds_memory) return *std::move(plan);
+  return plan_of_less(model, request, in_flight, known, *std::move(plan));
 }
 
 void check_model(const Model& model, const PlanRequest& request) {
@@ -239,11 +244,23 @@ std::variant<Plan, Infeasible> plan_or_shortage(const Model& model, const PlanRe
   return plan;
 }
 
+void look_for_less(const Model& model, const PlanRequest& request, const InFlight& in_flight,
+                   Infeasible& infeasible) {
+  if (request.cut != Cut::kHybrid || infeasible.of_device >= 0) return;
+  KnownPeaks known(model, request, in_flight);
+  const Plan plan = plan_of_less(model, request, in_flight, known,
+                                 plan_of_little(model, request, in_flight, known));
+  if (auto less = check_memory(plan, request); less && less->over < infeasible.over)
+    infeasible = *std::move(less);
+}
+
 std::variant<Plan, Infeasible> make_plan(const Model& model, const PlanRequest& request,
                                          const InFlight& in_flight) {
   auto answer = plan_or_shortage(model, request, in_flight);
-  if (auto* const infeasible = std::get_if<Infeasible>(&answer))
+  if (auto* const infeasible = std::get_if<Infeasible>(&answer)) {
+    look_for_less(model, request, in_flight, *infeasible);
     find_smallest_change(model, request, in_flight, *infeasible);
+  }
   return answer;
 }
 

@@ -17,6 +17,11 @@ std::optional<Plan> try_plan(const Model& model, const PlanRequest& request,
                              const InFlight& in_flight, bool any_will_do = false);
 bool is_within(const std::optional<Plan>& plan, const PlanRequest& request);
 
+// Of a hybrid cut, whose boundaries take less under a cap just above what they can do than under
+// one far below: whether less memory than it says would do, by ever lower caps.
+void look_for_less(const Model& model, const PlanRequest& request, const InFlight& in_flight,
+                   Infeasible& infeasible);
+
 // That has a part on it.
 int last_stage_of(const Plan& plan, int worker);
 

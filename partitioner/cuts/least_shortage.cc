@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "partitioner/cuts/space.h"
+#include "partitioner/tried_plan.h"
 
 namespace kerf::partitioner {
 namespace {
@@ -59,7 +60,9 @@ std::optional<Infeasible> least_shortage(const Model& model, PlanRequest request
     }
   if (row) {
     std::tie(request.cut, request.stages) = *row;
-    find_smallest_change(model_for(model, request), request, in_flight, *least);
+    const Model rewritten = model_for(model, request);
+    look_for_less(rewritten, request, in_flight, *least);
+    find_smallest_change(rewritten, request, in_flight, *least);
   }
   return least;
 }

@@ -16,7 +16,7 @@ constexpr std::array<CutRow, 5> kCuts = {{
      [](const CutTask& t) -> std::optional<Assignment> { return cut_batch(t.model, t.request); },
      false, rewrites_for_batch},
     {"hybrid", "stages of layers, each divided over a group of workers, by feature or by sample",
-     cut_hybrid, true, rewrites_for_hybrid},
+     cut_hybrid, false, rewrites_for_hybrid},
     {"free",
      "any index set of any operator to any worker, as --shares, --pattern or --way say, or by "
      "the speeds of --devices; else by rows of images where that pays",

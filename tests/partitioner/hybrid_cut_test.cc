@@ -231,6 +231,33 @@ TEST(HybridCutUnderACap, TakesAnotherBoundaryWhereTheBestNeedsMore) {
   EXPECT_GT(fewer, 0);
 }
 
+// What is told would do is looked for under ever lower caps, which lead to other boundaries.
+TEST(HybridCutUnderACap, IsToldTheLeastUnderWhichAPlanIsFound) {
+  for (const char* name : {"lenet5", "mlp", "convnet"})
+    for (const int workers : {3, 4, 5}) {
+      const Model model = make_zoo_model(name);
+      PlanRequest request;
+      request.cut = Cut::kHybrid;
+      request.workers = workers;
+      request.batch = 2;  // no more micro-batches
+      request.micro_batches = 2;
+      request.memory = 1;
+      const Model rewritten = model_for(model, request);
+      const auto refused = make_plan(rewritten, request, *hold_everything());
+      ASSERT_TRUE(std::holds_alternative<Infeasible>(refused));
+      request.memory = 1 + std::get<Infeasible>(refused).over;
+      const auto plan = make_plan(rewritten, request, *hold_everything());
+      ASSERT_TRUE(std::holds_alternative<Plan>(plan)) << name << " over " << workers;
+      EXPECT_LE(largest_peak(std::get<Plan>(plan)), *request.memory);
+      for (const int64_t less : {int64_t{1}, *request.memory / 8, *request.memory / 4}) {
+        PlanRequest lower = request;
+        *lower.memory -= less;
+        EXPECT_FALSE(fits(rewritten, lower, *hold_everything()))
+            << name << " over " << workers << ", less by " << less;
+      }
+    }
+}
+
 // Each plan that is tried is lowered for its peaks where there is a cap, so they count the tries.
 TEST(HybridCutOfManyLayers, TriesSomePlans) {
   const Model model = make_zoo_model("mlp", {std::vector<int64_t>(60, 8)});
