@@ -279,8 +279,8 @@ TEST(GraphBounds, HoldWhicheverWayTheBackwardHalfRuns) {
   EXPECT_GT(along, 0) << "some plans run along, which one way alone would not find";
 }
 
-// Of these two halves, which are tied at two nodes, the best division within the cap has an order of
-// stages for each.
+// Of these two halves, which are tied at two nodes, the best division within the cap has an order
+// of stages for each.
 TEST(GraphBounds, AreOfHalvesThatHaveAnOrderEach) {
   CostFigures figures;
   figures.name = "tied at two nodes";
