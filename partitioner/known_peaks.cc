@@ -8,11 +8,6 @@
 namespace kerf::partitioner {
 namespace {
 
-int worker_of(const PlanRequest& request, const Assignment& assignment, int part) {
-  return assignment.binding.empty() ? request.worker_of(part)
-                                    : assignment.binding[static_cast<size_t>(part)];
-}
-
 bool is_above(const PlanRequest& caps, const std::vector<int64_t>& of_workers) {
   for (size_t worker = 0; worker < of_workers.size(); ++worker)
     if (const auto cap = caps.cap_of(static_cast<int>(worker)); cap && of_workers[worker] > *cap)
@@ -20,13 +15,26 @@ bool is_above(const PlanRequest& caps, const std::vector<int64_t>& of_workers) {
   return false;
 }
 
-// Whether a worker was above its cap, whose stages then make gradients of weights in between.
+// Stage -> that of the fullest of its workers.
+std::vector<int64_t> by_stage(const std::vector<Stage>& stages, const std::vector<int>& binding,
+                              const std::vector<int64_t>& of_workers) {
+  std::vector<int64_t> peaks;
+  for (const Stage& stage : stages) {
+    int64_t& most = peaks.emplace_back(0);
+    for (const int part : stage.parts)
+      most = std::max(most, of_workers[static_cast<size_t>(binding[static_cast<size_t>(part)])]);
+  }
+  return peaks;
+}
+
+}  // namespace
+
 bool interleave_above(const PlanRequest& caps, const std::vector<int64_t>& of_workers,
-                      Assignment& assignment) {
+                      const std::vector<int>& binding, std::vector<Stage>& stages) {
   bool any = false;
-  for (Stage& stage : assignment.stages)
+  for (Stage& stage : stages)
     for (const int part : stage.parts) {
-      const int worker = worker_of(caps, assignment, part);
+      const int worker = binding[static_cast<size_t>(part)];
       const auto cap = caps.cap_of(worker);
       if (!cap || of_workers[static_cast<size_t>(worker)] <= *cap) continue;
       stage.interleaved = any = true;
@@ -34,26 +42,14 @@ bool interleave_above(const PlanRequest& caps, const std::vector<int64_t>& of_wo
   return any;
 }
 
-// Stage -> that of the fullest of its workers.
-std::vector<int64_t> by_stage(const PlanRequest& request, const Assignment& assignment,
-                              const std::vector<int64_t>& of_workers) {
-  std::vector<int64_t> peaks;
-  for (const Stage& stage : assignment.stages) {
-    int64_t& most = peaks.emplace_back(0);
-    for (const int part : stage.parts)
-      most = std::max(most, of_workers[static_cast<size_t>(worker_of(request, assignment, part))]);
-  }
-  return peaks;
-}
-
-}  // namespace
-
 std::vector<int64_t> KnownPeaks::of(Assignment assignment, const PlanRequest& caps) {
+  const std::vector<int>& binding = binding_of(assignment);
   const std::vector<int64_t> least = least_of_orders(assignment);
-  if (is_above(caps, least)) return by_stage(caps, assignment, least);
+  if (is_above(caps, least)) return by_stage(assignment.stages, binding, least);
   const std::vector<int64_t>* exact = &known(assignment, PeakFigure::kExact);
-  if (interleave_above(caps, *exact, assignment)) exact = &known(assignment, PeakFigure::kExact);
-  return by_stage(caps, assignment, *exact);
+  if (interleave_above(caps, *exact, binding, assignment.stages))
+    exact = &known(assignment, PeakFigure::kExact);
+  return by_stage(assignment.stages, binding, *exact);
 }
 
 // Interleaved, a stage has fewer gradients of outputs at once. Only where gradients of weights come
@@ -72,7 +68,8 @@ std::vector<int64_t> KnownPeaks::least_of_orders(const Assignment& assignment) {
 std::vector<int64_t> KnownPeaks::up_to(double most, const Assignment& assignment) {
   const std::vector<int64_t>& least = known(assignment, PeakFigure::kLeast);
   const bool is_above = static_cast<double>(std::ranges::max(least)) > most;
-  return by_stage(request_, assignment, is_above ? least : known(assignment, PeakFigure::kExact));
+  return by_stage(assignment.stages, binding_of(assignment),
+                  is_above ? least : known(assignment, PeakFigure::kExact));
 }
 
 const std::vector<int64_t>& KnownPeaks::known(const Assignment& assignment, PeakFigure figure) {
@@ -93,7 +90,7 @@ std::vector<int64_t> KnownPeaks::peaks_of(const Assignment& assignment, PeakFigu
   Plan plan = frame_;
   plan.stages = assignment.stages;
   plan.division = assignment.division;
-  if (!assignment.binding.empty()) plan.binding = assignment.binding;
+  plan.binding = binding_of(assignment);
   const Sources sources(model_, plan.division, stages_of_parts(plan));
   const Sums sums(sources);
   add_connectors(sums, plan);

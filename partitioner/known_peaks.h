@@ -11,6 +11,12 @@
 
 namespace kerf::partitioner {
 
+// Where a stage leaves first what leaves it, all of its outputs' gradients live at once. The stages
+// of workers that are above their cap make gradients of weights in between instead; whether there
+// are any.
+bool interleave_above(const PlanRequest& caps, const std::vector<int64_t>& of_workers,
+                      const std::vector<int>& binding, std::vector<Stage>& stages);
+
 class KnownPeaks {
  public:
   // Borrows the model and `in_flight`; caps of the request do not count. Divisions are told apart
@@ -31,6 +37,9 @@ class KnownPeaks {
   // Nodes of each stage; of each whether it is interleaved, the binding, and the figure.
   using Division = std::pair<std::vector<std::vector<NodeId>>, std::vector<int>>;
 
+  const std::vector<int>& binding_of(const Assignment& assignment) const {
+    return assignment.binding.empty() ? frame_.binding : assignment.binding;
+  }
   // By worker.
   std::vector<int64_t> least_of_orders(const Assignment& assignment);
   const std::vector<int64_t>& known(const Assignment& assignment, PeakFigure figure);

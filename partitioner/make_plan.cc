@@ -41,16 +41,12 @@ std::optional<Infeasible> check_memory(const Plan& plan, const PlanRequest& requ
   return result;
 }
 
-// Where a stage leaves first what leaves it, all of its outputs' gradients live at once; where the
-// cap leaves no room for that, it makes the gradients of weights in between.
+// Where the caps leave no room for stages as they are.
 void interleave(const Model& model, const PlanRequest& request, const InFlight& in_flight,
                 Plan& plan) {
-  for (Stage& stage : plan.stages)
-    for (const int part : stage.parts) {
-      const auto worker = static_cast<size_t>(plan.binding[static_cast<size_t>(part)]);
-      const auto cap = request.cap_of(static_cast<int>(worker));
-      stage.interleaved = stage.interleaved || (cap && plan.workers[worker].peak_bytes > *cap);
-    }
+  std::vector<int64_t> peaks;
+  for (const WorkerPrediction& worker : plan.workers) peaks.push_back(worker.peak_bytes);
+  interleave_above(request, peaks, plan.binding, plan.stages);
   plan.workers = predict(model, plan, request, in_flight);
 }
 

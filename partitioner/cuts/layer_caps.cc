@@ -110,11 +110,10 @@ bool meets_rules(const LayerDivision& division, const Units& units, const StageL
 }
 
 bool parts_close(const LayerDivision& division, const Units& units) {
-  std::vector<size_t> stage_of(at(units.size()));
-  for (size_t s = 0; s < division.stages.size(); ++s)
-    for (const int node : division.stages[s]) stage_of[at(units.unit_of[at(node)])] = s;
+  const std::vector<int> by_node = division.stage_of(static_cast<int>(units.unit_of.size()));
+  const auto stage_of = [&](int unit) { return by_node[at(units.members[at(unit)].front())]; };
   return std::any_of(units.close.begin(), units.close.end(), [&](const auto& pair) {
-    return stage_of[at(pair.first)] != stage_of[at(pair.second)];
+    return stage_of(pair.first) != stage_of(pair.second);
   });
 }
 

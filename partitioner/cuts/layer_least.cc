@@ -110,11 +110,10 @@ void LayerSearch::hold_less(LeastPeak& least) const {
 
 // Units by stage, within each as a line has them.
 std::vector<int> LayerSearch::order_by_stage(const LayerDivision& division) const {
-  std::vector<size_t> stage_of(at(units_.size()));
-  for (size_t s = 0; s < division.stages.size(); ++s)
-    for (const int node : division.stages[s]) stage_of[at(units_.unit_of[at(node)])] = s;
+  const std::vector<int> stage_of = division.stage_of(graph_.size());
   std::vector<int> order = lines_.front().order();
-  std::ranges::stable_sort(order, {}, [&](int unit) { return stage_of[at(unit)]; });
+  std::ranges::stable_sort(
+      order, {}, [&](int unit) { return stage_of[at(units_.members[at(unit)].front())]; });
   return order;
 }
 

@@ -21,7 +21,6 @@ constexpr size_t kMostBytesOfStates = size_t{1} << 30;
 // Figures so many times a bottleneck leave too much rounding behind for a proof.
 constexpr double kMostSpread = 1e6;
 constexpr size_t kMostTypeOrders = 16;
-constexpr double kBetter = 1e-9;          // by less nothing is better
 constexpr int64_t kShareForHeaviest = 8;  // of the visits of a search, those of one unit's stages
 // Ideals of coarser units prove nothing: of these so many times fewer are enough.
 constexpr size_t kFewerOfCoarser = 2;
@@ -73,6 +72,13 @@ std::vector<int> finer(const std::vector<int>& coarse_order, const CoarseUnits& 
 
 }  // namespace
 
+std::vector<int> LayerDivision::stage_of(int nodes) const {
+  std::vector<int> result(at(nodes));
+  for (size_t s = 0; s < stages.size(); ++s)
+    for (const int node : stages[s]) result[at(node)] = static_cast<int>(s);
+  return result;
+}
+
 LayerSearch::LayerSearch(const CostGraph& graph, StageLimits limits, double slack,
                          const SearchEffort& effort)
     : LayerSearch(graph, units_of(graph), std::move(limits), slack, effort) {}
@@ -105,6 +111,15 @@ LayerSearch::LayerSearch(const CostGraph& graph, Units units, StageLimits limits
   for (const UnitValue& value : units_.values)
     largest_wire_ = std::max({largest_wire_, value.enter, value.leave});
   if (freed_) find_freed();
+}
+
+// Freed units have all divisions that these have. If they have no more ideals, they have no other.
+void LayerSearch::find_freed() {
+  one_way_ = false;
+  if (coarse_ || !ideals_) return;
+  freed_ideals_ = Ideals::of(*freed_, most_ideals(effort_, *freed_, limits_));
+  one_way_ =
+      freed_ideals_ && freed_ideals_->size() == ideals_->size() && freed_->size() == units_.size();
 }
 
 Bound LayerSearch::find_simple_bound(const Units& units) {

@@ -38,7 +38,11 @@ struct LayerDivision {
   double fullest = 0;                    // the most of it, hosts left aside
   double bottleneck = 0;
   double bytes = 0;  // that enter stages
+
+  std::vector<int> stage_of(int nodes) const;  // by node, of so many
 };
+
+inline constexpr double kBetter = 1e-9;  // by a smaller part nothing is better
 
 // Those of which none is better in bottleneck, bytes and memory of the fullest stage, each once; by
 // bottleneck.

@@ -10,16 +10,8 @@
 namespace kerf::partitioner {
 namespace {
 
-constexpr double kClearlyBetter = 1e-9;  // by less nothing is better
 // Units of all divisions together, where all of them are looked at.
 constexpr int kMostUnitsOfEveryWay = 200'000;
-
-std::vector<int> stages_by_node(const LayerDivision& division, int nodes) {
-  std::vector<int> stage_of(at(nodes));
-  for (size_t s = 0; s < division.stages.size(); ++s)
-    for (const int node : division.stages[s]) stage_of[at(node)] = static_cast<int>(s);
-  return stage_of;
-}
 
 bool is_within_memory(const LayerDivision& division, const StageLimits& limits) {
   for (size_t s = 0; s < division.memory.size(); ++s)
@@ -28,15 +20,6 @@ bool is_within_memory(const LayerDivision& division, const StageLimits& limits) 
 }
 
 }  // namespace
-
-// Freed units have all divisions that these have. If they have no more ideals, they have no other.
-void LayerSearch::find_freed() {
-  one_way_ = false;
-  if (coarse_ || !ideals_) return;
-  freed_ideals_ = Ideals::of(*freed_, most_ideals(effort_, *freed_, limits_));
-  one_way_ =
-      freed_ideals_ && freed_ideals_->size() == ideals_->size() && freed_->size() == units_.size();
-}
 
 void LayerSearch::prove(const Attempt& attempt, const IdealChain& found) {
   const auto set = [&](Bound& bound, const IdealChain& chain, const Ideals& ideals) {
@@ -50,7 +33,7 @@ void LayerSearch::prove(const Attempt& attempt, const IdealChain& found) {
           .least_bottleneck(attempt.bottleneck, visits());
   if (!chain) return;
   set(bound_, *chain, *freed_ideals_);
-  if (chain->found() && chain->value < attempt.bottleneck * (1 - kClearlyBetter))
+  if (chain->found() && chain->value < attempt.bottleneck * (1 - kBetter))
     look_otherwise(attempt, *chain);
 }
 
@@ -69,10 +52,10 @@ void LayerSearch::look_otherwise(const Attempt& attempt, const IdealChain& least
   double best = attempt.bottleneck;
   for (const IdealChain& chain : chains) {
     LayerDivision division = division_of(*freed_, *freed_ideals_, chain, attempt.limits);
-    if (division.bottleneck >= best * (1 - kClearlyBetter) ||
+    if (division.bottleneck >= best * (1 - kBetter) ||
         !is_within_memory(division, with_types(attempt.limits, chain.device_types)))
       continue;
-    const std::vector<int> stage_of = stages_by_node(division, graph_.size());
+    const std::vector<int> stage_of = division.stage_of(graph_.size());
     if (!has_acyclic_stages(graph_, stage_of, static_cast<int>(division.stages.size()))) continue;
     best = division.bottleneck;
     otherwise_ = std::move(division);
