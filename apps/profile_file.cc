@@ -19,11 +19,6 @@ namespace {
 constexpr int kProfileVersion = 1;
 constexpr size_t kMostProfile = size_t{64} << 20;
 
-// Rewrites belong to a plan, not to the model that it is of.
-const partitioner::Model& as_read(const partitioner::Model& model) {
-  return model.original() == nullptr ? model : *model.original();
-}
-
 // Of the operators that answer, none of which reads a label: a profile is of a model with a loss as
 // well as without.
 std::string fingerprint_of_operators(const partitioner::Model& model) {
@@ -61,7 +56,7 @@ Json profile_file(const partitioner::Model& model, const partitioner::Plan& plan
                           {"predicted", seconds_json(each.predicted)}};
   return {{"kerf_profile", kProfileVersion},
           {"model", model.name()},
-          {"fingerprint", fingerprint_of_operators(as_read(model))},
+          {"fingerprint", fingerprint_of_operators(model.as_read())},
           {"device", device},
           {"rows", plan.largest_micro_batch()},
           {"micro_batches", plan.micro_batches},
@@ -109,9 +104,9 @@ partitioner::Profile read_profile_text(const std::string& text, const std::strin
                 origin);
   const std::string name = json_string(json, "model", origin);
   const std::string fingerprint = json_string(json, "fingerprint", origin);
-  const std::string own = fingerprint_of_operators(as_read(model));
+  const std::string own = fingerprint_of_operators(model.as_read());
   // Files of earlier versions have that of the whole model.
-  if (fingerprint != own && fingerprint != as_read(model).fingerprint())
+  if (fingerprint != own && fingerprint != model.as_read().fingerprint())
     throw Error(ErrorCode::kUsage,
                 format("this profile is of another model: {} with fingerprint {}, not {} with {}; "
                        "make one with kerf profile",
@@ -122,7 +117,7 @@ partitioner::Profile read_profile_text(const std::string& text, const std::strin
       throw Error(ErrorCode::kUsage, format("\"{}\" is {}, which is less than 1", count, told),
                   origin);
   auto profile = partitioner::read_profile(json_at(json, "profile", origin), origin + ": profile");
-  check_names(profile, as_read(model), origin);
+  check_names(profile, model.as_read(), origin);
   return profile;
 }
 

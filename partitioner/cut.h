@@ -30,8 +30,9 @@ struct PlanRequest {
   std::optional<int64_t> memory;  // bytes per worker
   Minimise minimise = Minimise::kTime;
   Setting setting;
-  bool pairs = true;   // feature and hybrid: what follows a product may be divided by its inputs
-  std::string shares;  // free cut: text of the shares file
+  bool pairs = true;      // feature and hybrid: what follows a product may be divided by its inputs
+  bool by_sample = true;  // hybrid: groups may go by sample, where no weight is to be one part's
+  std::string shares;     // free cut: text of the shares file
   std::string shares_origin;
   DeviceSpeed speed;
   Steering steering;               // what else a person asks of it
@@ -83,17 +84,20 @@ struct Infeasible {
 // plan of. Mostly the model itself. Throws Error{kUsage} for a bad shares file.
 Model model_for(const Model& model, const PlanRequest& request);
 
-// Throws Error{kInfeasible} for more workers than operators, Error{kUsage} for a layout refused by
-// name or a bad shares file.
+// Of what model_for() gives. Throws Error{kInfeasible} for more workers than operators,
+// Error{kUsage} for a layout refused by name or a bad shares file.
 std::variant<Plan, Infeasible> make_plan(const Model& model, const PlanRequest& request,
                                          const InFlight& in_flight);
 
-// The same in two steps, for who asks of several cuts: of what is infeasible only the memory that
-// would do; then the smallest change, which takes plans of other requests.
-std::variant<Plan, Infeasible> plan_or_shortage(const Model& model, const PlanRequest& request,
-                                                const InFlight& in_flight);
-void find_smallest_change(const Model& model, const PlanRequest& request, const InFlight& in_flight,
-                          Infeasible& infeasible);
+// A plan, and the model as it is rewritten for that.
+struct PlannedModel {
+  Model model;
+  Plan plan;
+};
+// From the model before any rewrite. Of a hybrid cut whose groups would go by sample under a cap
+// also by feature alone, which other rewrites may be for: the better plan of the two.
+std::variant<PlannedModel, Infeasible> plan_model(const Model& model, const PlanRequest& request,
+                                                  const InFlight& in_flight);
 
 // A plan, where who asks has no use for what would fit; empty where nothing does.
 std::optional<Plan> plan_within(const Model& model, const PlanRequest& request,
@@ -109,13 +113,13 @@ Plan assigned_plan(const Model& model, const PlanRequest& request, const InFligh
 std::vector<Plan> layer_front(const Model& model, const PlanRequest& request,
                               const InFlight& in_flight);
 
-// Whether a plan is made that is within request.memory, where there is a cap. Of what model_for()
-// gives.
+// Whether a plan is made that is within request.memory, where there is a cap. Of the model before
+// any rewrite, whether it is given that or one that was rewritten.
 bool fits(const Model& model, const PlanRequest& request, const InFlight& in_flight);
 // The most rows of a step that are found to fit, in as many micro-batches of one size, whatever
 // sizes were given; if none do, the fewest that there is a plan of, whose make_plan() says what
-// would fit. Of the model before model_for(). Memory only grows with rows; but of a cut that
-// searches for what fits under a cap, a few more are tried than seemed to be too many.
+// would fit. Of the model before model_for(). Memory mostly
+// grows with rows; a few more are tried than seemed to be too many.
 int64_t largest_batch(const Model& model, PlanRequest request, const InFlight& in_flight);
 
 // What a cut is asked.

@@ -10,7 +10,8 @@ namespace {
 class HoldEverything final : public InFlight {
  public:
   std::vector<Flight> of(const Pipeline& pipeline, int micro_batches) const override {
-    return std::vector<Flight>(static_cast<size_t>(pipeline.graph.stages()), {micro_batches, 0});
+    return std::vector<Flight>(static_cast<size_t>(pipeline.graph.stages()),
+                               {micro_batches, micro_batches, 0});
   }
 };
 

@@ -13,9 +13,12 @@ namespace kerf::partitioner {
 struct Pipeline;    // stage_graph.h
 struct StageLists;  // part.h
 
-struct Flight {    // of a stage
-  int kept = 0;    // micro-batches whose activations it holds at once, at most
-  int handed = 0;  // whose I has run and whose W has not, at most; 0 where B runs both
+// Of a stage: of how many micro-batches at once, at most, it has what.
+struct Flight {
+  int kept = 0;              // activations for I (or B)
+  int kept_for_weights = 0;  // activations for W (or B)
+  int handed = 0;            // what I hands to W; 0 where B runs both
+  bool merges = true;        // whether B runs both for any micro-batch
   // Of a stage that recomputes: how many of its micro-batches it does, how many at once have what
   // they were sent alone, at most, and how many that or all else.
   int recomputed = 0;

@@ -31,8 +31,7 @@ class LargestMicroBatch {
         above_ = next;
       halve = !halve && above_.samples < end_ && above_.samples - fits_.samples > gap / 2;
     }
-    if (row_of(request_.cut).heeds_memory)
-      while (find_more()) continue;
+    while (find_more()) continue;
     return fits_.samples;
   }
 
@@ -43,7 +42,8 @@ class LargestMicroBatch {
     std::optional<int64_t> peak = std::nullopt;  // of a plan, within the cap or not
   };
 
-  // A search for plans under a cap may miss one where it finds one of a few samples more.
+  // A search for plans under a cap may miss one where it finds one of a few samples more, and rows
+  // that parts share evenly may fit where one less does not.
   bool find_more() {
     for (const int64_t more : {1, 2, 3, 5}) {
       const int64_t samples = fits_.samples + more;
@@ -59,10 +59,14 @@ class LargestMicroBatch {
   Tried try_with(int64_t samples) {
     request_.batch = samples * request_.micro_batches;
     check_request(request_);
+    Tried tried{samples};
     try {
-      const auto plan = try_plan(model_for(model_, request_), request_, in_flight_, true);
-      if (!plan) return {samples};
-      return {samples, is_within(plan, request_), peak_of(*plan)};
+      for (const PlanRequest& way : ways_of(model_, request_)) {
+        const auto plan = try_plan(model_for(model_, way), way, in_flight_, true);
+        if (!plan || tried.within) continue;
+        tried = {samples, is_within(plan, way), peak_of(*plan)};
+      }
+      return tried;
     } catch (const Error& error) {
       if (error.code() == ErrorCode::kInternal) throw;
       return {samples};  // no plan at all

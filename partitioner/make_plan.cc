@@ -18,10 +18,7 @@ const CutRow& row_of(Cut cut) {
   return cuts()[row];
 }
 
-namespace {
-
-// A stage of the worker that is most over the cap, if any is.
-std::optional<Infeasible> check_memory(const Plan& plan, const PlanRequest& request) {
+std::optional<Infeasible> shortage_of(const Plan& plan, const PlanRequest& request) {
   const auto over = [&](const WorkerPrediction& worker) {
     const auto cap = request.cap_of(worker.worker);
     return cap ? std::max<int64_t>(0, worker.peak_bytes - *cap) : 0;
@@ -40,6 +37,8 @@ std::optional<Infeasible> check_memory(const Plan& plan, const PlanRequest& requ
                                                          most->worker, most->peak_bytes);
   return result;
 }
+
+namespace {
 
 // Where the caps leave no room for stages as they are.
 void interleave(const Model& model, const PlanRequest& request, const InFlight& in_flight,
@@ -61,7 +60,7 @@ Plan predicted_plan(const Model& model, const PlanRequest& request, const InFlig
   Bound checked = checked_bound(bound, plan.bottleneck, model.name());
   plan.bound = checked.value;
   plan.witness.text = std::move(checked.witness);
-  if (check_memory(plan, request)) interleave(model, request, in_flight, plan);
+  if (shortage_of(plan, request)) interleave(model, request, in_flight, plan);
   return plan;
 }
 
@@ -90,7 +89,7 @@ std::optional<Plan> try_within(const Model& model, const PlanRequest& request,
   const auto assignment = assign(model, request, in_flight, known);
   if (!assignment || assignment->is_least) return std::nullopt;
   Plan plan = assigned_plan(model, request, in_flight, *assignment);
-  if (check_memory(plan, request)) return std::nullopt;
+  if (shortage_of(plan, request)) return std::nullopt;
   return plan;
 }
 
@@ -105,7 +104,7 @@ std::optional<Plan> try_plan(const Model& model, const PlanRequest& request,
 }
 
 bool is_within(const std::optional<Plan>& plan, const PlanRequest& request) {
-  return plan && !check_memory(*plan, request);
+  return plan && !shortage_of(*plan, request);
 }
 
 int last_stage_of(const Plan& plan, int worker) {
@@ -122,10 +121,26 @@ int64_t peak_of(const Plan& plan) {
   return most;
 }
 
+Plan least_plan(const Model& model, PlanRequest request, Plan plan,
+                const std::function<std::optional<Plan>(const PlanRequest&)>& within) {
+  const int64_t finest = finest_step(model, peak_of(plan));
+  for (int64_t step = peak_of(plan) / 4 + 1; step > finest;) {
+    request.memory = std::max<int64_t>(1, peak_of(plan) - step);
+    if (auto smaller = within(request))
+      plan = *std::move(smaller);
+    else
+      step /= 2;
+  }
+  return plan;
+}
+
 bool fits(const Model& model, const PlanRequest& request, const InFlight& in_flight) {
   if (exceeds_all_caps(least_memory(model, request), request)) return false;
   try {
-    return is_within(try_plan(model, request, in_flight, true), request);
+    if (row_of(request.cut).rewrites == nullptr)
+      return is_within(try_plan(model, request, in_flight, true), request);
+    const Model rewritten = model_for(model.as_read(), request);
+    return is_within(try_plan(rewritten, request, in_flight, true), request);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kInternal) throw;
     return false;  // no plan at all, so none that fits
@@ -149,24 +164,16 @@ Plan plan_of_little(const Model& model, const PlanRequest& asked, const InFlight
   return plan;
 }
 
-// From a plan within no cap, or else from one of little memory, down by steps that get smaller,
-// until a cap of one byte less finds nothing; of many operators, one of a five hundredth less.
+// From a plan within no cap, or else from one of little memory.
 Plan plan_of_less(const Model& model, PlanRequest request, const InFlight& in_flight,
                   KnownPeaks& known, Plan plan) {
   const std::optional<int64_t> cap = request.memory;
   const Capacities devices = request.speed.capacities;
   for (Capacity& device : request.speed.capacities.workers) device.memory.reset();
   const int64_t least = least_memory(model, request);
-  const int64_t finest = finest_step(model, peak_of(plan));
-  for (int64_t step = peak_of(plan) / 4 + 1; step > finest;) {
-    request.memory = std::max<int64_t>(1, peak_of(plan) - step);
-    std::optional<Plan> smaller;
-    if (!exceeds_all_caps(least, request)) smaller = try_within(model, request, in_flight, known);
-    if (smaller)
-      plan = *std::move(smaller);
-    else
-      step /= 2;
-  }
+  plan = least_plan(model, request, std::move(plan), [&](const PlanRequest& caps) {
+    return exceeds_all_caps(least, caps) ? std::nullopt : try_within(model, caps, in_flight, known);
+  });
   plan.request->memory = cap;
   plan.request->capacities = devices;
   return plan;
@@ -224,7 +231,7 @@ std::optional<Plan> plan_within(const Model& model, const PlanRequest& request,
   check_model(model, request);
   if (exceeds_all_caps(least_memory(model, request), request)) return std::nullopt;
   Plan plan = plan_or_least(model, request, in_flight);
-  if (check_memory(plan, request)) return std::nullopt;
+  if (shortage_of(plan, request)) return std::nullopt;
   return plan;
 }
 
@@ -236,7 +243,7 @@ std::variant<Plan, Infeasible> plan_or_shortage(const Model& model, const PlanRe
                                                 const InFlight& in_flight) {
   check_model(model, request);
   Plan plan = plan_or_least(model, request, in_flight);
-  if (auto infeasible = check_memory(plan, request)) return *std::move(infeasible);
+  if (auto infeasible = shortage_of(plan, request)) return *std::move(infeasible);
   return plan;
 }
 
@@ -246,17 +253,15 @@ void look_for_less(const Model& model, const PlanRequest& request, const InFligh
   KnownPeaks known(model, request, in_flight);
   const Plan plan = plan_of_less(model, request, in_flight, known,
                                  plan_of_little(model, request, in_flight, known));
-  if (auto less = check_memory(plan, request); less && less->over < infeasible.over)
+  if (auto less = shortage_of(plan, request); less && less->over < infeasible.over)
     infeasible = *std::move(less);
 }
 
 std::variant<Plan, Infeasible> make_plan(const Model& model, const PlanRequest& request,
                                          const InFlight& in_flight) {
   auto answer = plan_or_shortage(model, request, in_flight);
-  if (auto* const infeasible = std::get_if<Infeasible>(&answer)) {
-    look_for_less(model, request, in_flight, *infeasible);
+  if (auto* const infeasible = std::get_if<Infeasible>(&answer))
     find_smallest_change(model, request, in_flight, *infeasible);
-  }
   return answer;
 }
 

@@ -116,6 +116,7 @@ class Model {
   const std::string& name() const { return name_; }
   // The model before rewrites, null if there were none; and those, in model order.
   const Model* original() const { return original_.get(); }
+  const Model& as_read() const { return original_ ? *original_ : *this; }
   const std::vector<Rewrite>& rewrites() const { return rewrites_; }
   int nodes() const { return static_cast<int>(boost::num_vertices(graph_)); }
   int values() const { return static_cast<int>(values_.size()); }

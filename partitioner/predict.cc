@@ -3,6 +3,7 @@
 
 #include "partitioner/blocks.h"
 #include "partitioner/cut.h"
+#include "partitioner/let_go.h"
 #include "partitioner/part_prediction.h"
 #include "partitioner/sources.h"
 #include "partitioner/stage_graph.h"
@@ -31,7 +32,8 @@ class Prediction {
                       .tensor_bytes = !peaks_alone,
                       .packs = peaks_alone != PeakFigure::kLeast,
                       .in_parallel = true,
-                      .stages = lists_of_stages(flights_)})) {
+                      .stages = lists_of_stages(flights_)})),
+        ends_(ends_of_routes(plan, parts_)) {
     const int workers = plan.workers_bound();
     result_.resize(static_cast<size_t>(workers));
     for (int w = 0; w < workers; ++w) result_[static_cast<size_t>(w)].worker = w;
@@ -99,8 +101,8 @@ class Prediction {
   }
 
   int64_t in_flight_bytes(const Part& part) const {
-    return in_flight(part) *
-               (part.bytes_of(RegionKind::kKept) + part.bytes_of(RegionKind::kKeptForWeights)) +
+    return flight(part).kept * part.bytes_of(RegionKind::kKept) +
+           flight(part).kept_for_weights * part.bytes_of(RegionKind::kKeptForWeights) +
            handed(part) * part.bytes_of(RegionKind::kHanded) +
            entered(part) * part.bytes_of(RegionKind::kEntered);
   }
@@ -108,9 +110,10 @@ class Prediction {
   int64_t transient_bytes(const Part& part, int64_t InstructionList::*bytes) const {
     int64_t most = 0;
     for (const auto list :
-         {&Part::backward, &Part::checkpointed_forward, &Part::recompute, &Part::apply,
-          &Part::contribute, &Part::reduce, &Part::conclude, &Part::update, &Part::fetch})
+         {&Part::checkpointed_forward, &Part::recompute, &Part::apply, &Part::contribute,
+          &Part::reduce, &Part::conclude, &Part::update, &Part::fetch})
       most = std::max(most, part.*list.*bytes);
+    if (flight(part).merges) most = std::max(most, part.backward.*bytes);
     if (flight(part).recomputed < plan_.micro_batches) most = std::max(most, part.forward.*bytes);
     if (handed(part) == 0) return most;
     return std::max({most, part.input_gradient.*bytes, part.weight_gradient.*bytes});
@@ -127,44 +130,18 @@ class Prediction {
   }
 
   const Flight& flight(const Part& part) const { return flights_[static_cast<size_t>(part.stage)]; }
-  int in_flight(const Part& part) const { return flight(part).kept; }
   int handed(const Part& part) const { return flight(part).handed; }
   // What a stage was sent it has for as long whether it recomputes or not.
   int entered(const Part& part) const {
-    return part.recomputes() ? flight(part).entered : in_flight(part);
-  }
-
-  // In which lists the ends of a route let go of its messages.
-  struct LetGo {
-    bool forward = false;
-    bool input_gradient = false;
-    bool weight_gradient = false;
-    bool recompute = false;
-  };
-  void note_routes() {
-    retired_.resize(plan_.routes.size());
-    released_.resize(plan_.routes.size());
-    for (const Part& part : parts_) {
-      note_routes(part.forward, &LetGo::forward);
-      note_routes(part.input_gradient, &LetGo::input_gradient);
-      note_routes(part.weight_gradient, &LetGo::weight_gradient);
-      note_routes(part.recompute, &LetGo::recompute);
-    }
-  }
-  void note_routes(const InstructionList& list, bool LetGo::*in_list) {
-    for (const Instruction& each : list.instructions) {
-      if (each.kind == Instruction::Kind::kRetire)
-        retired_[static_cast<size_t>(each.route)].*in_list = true;
-      if (each.kind == Instruction::Kind::kRelease)
-        released_[static_cast<size_t>(each.route)].*in_list = true;
-    }
+    return part.recomputes() ? flight(part).entered : flight(part).kept_for_weights;
   }
 
   // Messages of a route that an end holds at once: those that its gradients read stay.
   int held_by(const Part& end, const Route& route, const LetGo& let_go) const {
     if (let_go.weight_gradient && route.gradient) return std::max(1, handed(end));
-    const bool kept = let_go.input_gradient || let_go.weight_gradient;
-    if (kept && !route.gradient) return entered(end);
+    if (let_go.weight_gradient && !route.gradient) return entered(end);
+    if (let_go.input_gradient && !route.gradient)
+      return end.recomputes() ? entered(end) : flight(end).kept;
     if (!let_go.recompute) return 1;
     // Beside those that wait to be read again one that does not.
     return flight(end).checkpointed + (let_go.forward ? 1 : 0);
@@ -175,10 +152,10 @@ class Prediction {
   // others.
   int held_at_most(const Route& route) const {
     if (!is_carried(model_, route, request_.trains)) return 0;
-    if (is_of_step(model_, route)) return 1;
+    const RouteEnds& ends = ends_[static_cast<size_t>(route.id)];
+    if (is_of_step(model_, route) || is_brief(route, ends)) return 1;
     const Part& receiver = parts_[static_cast<size_t>(route.to)];
-    const LetGo& retired = retired_[static_cast<size_t>(route.id)];
-    const LetGo& released = released_[static_cast<size_t>(route.id)];
+    const auto& [retired, released] = ends;
     const int received = held_by(receiver, route, released);
     if (!retired.forward && !retired.input_gradient && !retired.weight_gradient) return received;
     const int sent = held_by(parts_[static_cast<size_t>(route.from)], route, retired);
@@ -188,7 +165,6 @@ class Prediction {
   }
 
   void add_slots() {
-    note_routes();
     std::vector<int> held;
     for (const Route& route : plan_.routes) held.push_back(held_at_most(route));
     const std::vector<int64_t> slots = slot_bytes(model_, plan_, held, request_.setting, largest_);
@@ -204,10 +180,9 @@ class Prediction {
   const InFlight& in_flight_;
   const std::optional<PeakFigure> peaks_alone_;  // nothing else
   int64_t largest_;                              // rows of the largest micro-batch
-  std::vector<Flight> flights_;                  // by stage
-  std::vector<Part> parts_;
-  std::vector<LetGo> retired_;   // by route: by its sender
-  std::vector<LetGo> released_;  // by its receiver
+  const std::vector<Flight> flights_;            // by stage
+  const std::vector<Part> parts_;
+  const std::vector<RouteEnds> ends_;  // by route
   std::vector<WorkerPrediction> result_;
 };
 

@@ -129,6 +129,7 @@ std::string rows_of_given(const PlanRequest& request) {
 // perhaps not: the first of these that is enough.
 void find_smallest_change(const Model& model, const PlanRequest& request, const InFlight& in_flight,
                           Infeasible& infeasible) {
+  look_for_less(model, request, in_flight, infeasible);
   if (const int m = more_micro_batches(model, request, in_flight); m > 0)
     infeasible.smallest_change = format("{}--micro-batches {}", rows_of_given(request), m);
   else if (const int w = more_workers(model, request, in_flight); w > 0)

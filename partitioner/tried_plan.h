@@ -16,11 +16,39 @@ void check_request(const PlanRequest& request);
 std::optional<Plan> try_plan(const Model& model, const PlanRequest& request,
                              const InFlight& in_flight, bool any_will_do = false);
 bool is_within(const std::optional<Plan>& plan, const PlanRequest& request);
+// What the worker that is most over its cap needs, where one is, in a stage of its own.
+std::optional<Infeasible> shortage_of(const Plan& plan, const PlanRequest& request);
+// What is within ever lower caps, from this plan down by steps that get smaller, until one byte
+// less has none; of many operators, a five hundredth less.
+Plan least_plan(const Model& model, PlanRequest request, Plan plan,
+                const std::function<std::optional<Plan>(const PlanRequest&)>& within);
 
-// Of a hybrid cut, whose boundaries take less under a cap just above what they can do than under
-// one far below: whether less memory than it says would do, by ever lower caps.
+// make_plan() in two steps, for who asks of several cuts: of what is infeasible only the memory
+// that would do; then the smallest change, which takes plans of other requests.
+std::variant<Plan, Infeasible> plan_or_shortage(const Model& model, const PlanRequest& request,
+                                                const InFlight& in_flight);
+void find_smallest_change(const Model& model, const PlanRequest& request, const InFlight& in_flight,
+                          Infeasible& infeasible);
+// Of the second the first part. Of a hybrid cut, whose boundaries take less under a cap just above
+// what they can do than under one far below: whether less memory than it says would do, by ever
+// lower caps.
 void look_for_less(const Model& model, const PlanRequest& request, const InFlight& in_flight,
                    Infeasible& infeasible);
+
+// The request, and of a hybrid cut whose groups would go by sample under a cap the same by feature
+// alone. Of a model before any rewrite.
+std::vector<PlanRequest> ways_of(const Model& model, const PlanRequest& request);
+
+// What there is no plan of, in the way that lacks least.
+struct Shortage {
+  Infeasible lacks;  // memory
+  Model model;       // as rewritten for that way
+  PlanRequest way;
+};
+// plan_model() before the smallest change.
+std::variant<PlannedModel, Shortage> plan_model_or_shortage(const Model& model,
+                                                            const PlanRequest& request,
+                                                            const InFlight& in_flight);
 
 // That has a part on it.
 int last_stage_of(const Plan& plan, int worker);

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "partitioner/let_go.h"
 #include "runtime/error.h"
 #include "schedmp/interpreter.h"
 
@@ -257,18 +258,28 @@ int first_true(int low, int high, const Holds& holds) {
   return low;
 }
 
-// Of steps one behind the other: what routes hold (at least what they are said to), the smallest
-// safe number of slots, and whether those that there are do.
+// One step by itself, and as many as show all that there is between two.
+std::set<int> counts_of(const Steps& steps) { return {1, steps.proving_steps()}; }
+
+// Of steps one behind the other: what routes hold, at least what they are said to.
+void find_held(const Model& model, const Plan& plan, const std::vector<Part>& parts,
+               const std::vector<Rehearsal>& workers, const Steps& steps, std::vector<int>& held) {
+  const std::vector<partitioner::RouteEnds> ends = ends_of_routes(plan, parts);
+  const std::vector<int> nothing(plan.routes.size());
+  for (const int count : counts_of(steps)) {
+    const Play play(model, plan, workers, steps, count, nothing, kUnlimited);
+    for (size_t route = 0; route < held.size(); ++route) {
+      const int most = is_brief(plan.routes[route], ends[route]) ? 1 : kUnlimited;
+      held[route] = std::max(held[route], std::min(play.held_at_most()[route], most));
+    }
+  }
+}
+
+// Of steps one behind the other: the smallest safe number of slots, and whether those that there
+// are do.
 void prove_messages(const Model& model, const Plan& plan, const std::vector<Rehearsal>& workers,
                     const Steps& steps, int slots, Verdict& verdict) {
-  // One step by itself, and as many as show all that there is between two.
-  const std::set<int> counts{1, steps.proving_steps()};
-  const std::vector<int> nothing(plan.routes.size());
-  for (const int count : counts) {
-    const Play play(model, plan, workers, steps, count, nothing, kUnlimited);
-    for (size_t route = 0; route < verdict.held.size(); ++route)
-      verdict.held[route] = std::max(verdict.held[route], play.held_at_most()[route]);
-  }
+  const std::set<int> counts = counts_of(steps);
   const auto safe = [&](int k) {
     return std::ranges::all_of(counts, [&](int count) {
       return Play(model, plan, workers, steps, count, verdict.held, k).finished();
@@ -329,6 +340,7 @@ Verdict verify(const Model& model, const Plan& plan, const std::vector<Part>& pa
   }
   verdict.held = least_held;
   verdict.held.resize(plan.routes.size());
+  find_held(model, plan, parts, workers, steps, verdict.held);
   prove_messages(model, plan, workers, steps, setting.slots, verdict);
 
   verdict.peak_bytes = slot_bytes(model, plan, verdict.held, setting, samples);

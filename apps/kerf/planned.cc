@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -77,25 +78,44 @@ class InFlightUntil final : public partitioner::InFlight {
 // The step of a plan under the schedule that the request names.
 std::unique_ptr<partitioner::Objective> step_of(const PlanFlags& flags,
                                                 const partitioner::PlanRequest& request,
-                                                const Search& search) {
+                                                const Search& search,
+                                                std::function<void()> on_step = {}) {
   return schedmp::simulated_step(
-      [&](const partitioner::Model& model, const partitioner::Plan& plan) {
+      [&, on_step](const partitioner::Model& model, const partitioner::Plan& plan) {
         search.end_if_stopped();
+        if (on_step) on_step();
         return schedmp::as_it_runs(
             find_schedule(flags, request.schedule, pipeline_of(model, plan), plan.micro_batches),
             plan.stage_of(model.loss()));
       });
 }
 
-void make(const PlanFlags& flags, const partitioner::PlanRequest& request,
-          const partitioner::InFlight& in_flight, const Search& search, Planned& planned) {
+// Several on each worker.
+void place_stages(const PlanFlags& flags, const partitioner::PlanRequest& request,
+                  const partitioner::InFlight& in_flight, const Search& search, Planned& planned) {
   planned.model = partitioner::model_for(planned.model, request);
-  auto answer = request.steering.stages_per_worker > 1 && request.placement.empty()
-                    ? partitioner::plan_shared_workers(planned.model, request, in_flight,
-                                                       *step_of(flags, request, search))
-                    : partitioner::make_plan(planned.model, request, in_flight);
+  std::optional<SignOfLife> life;
+  if (!search.quietly) life.emplace(life_on_stderr());
+  int tried = 0;
+  const auto objective = step_of(flags, request, search, [&] {
+    if (life) life->tell("placing stages on workers", plural(++tried, "plan"));
+  });
+  auto answer = partitioner::plan_shared_workers(planned.model, request, in_flight, *objective);
   refuse_infeasible(answer);
   planned.plan = std::get<partitioner::Plan>(std::move(answer));
+}
+
+void make(const PlanFlags& flags, const partitioner::PlanRequest& request,
+          const partitioner::InFlight& in_flight, const Search& search, Planned& planned) {
+  if (request.steering.stages_per_worker > 1 && request.placement.empty()) {
+    place_stages(flags, request, in_flight, search, planned);
+    return;
+  }
+  auto answer = partitioner::plan_model(planned.model, request, in_flight);
+  refuse_infeasible(answer);
+  auto& made = std::get<partitioner::PlannedModel>(answer);
+  planned.model = std::move(made.model);
+  planned.plan = std::move(made.plan);
 }
 
 void choose(const PlanFlags& flags, const partitioner::PlanRequest& request,

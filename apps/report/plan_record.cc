@@ -157,9 +157,7 @@ PlanRecord record_of(const Model& model, const Plan& plan) {
 PlanRecord record_of(const Model& model, const Plan& plan, const schedmp::Schedule& schedule,
                      const partitioner::Setting& setting) {
   PlanRecord record = record_of(model, plan);
-  partitioner::LowerOptions options = schedmp::lowering_for(schedule, setting);
-  options.gradients = true;
-  const auto parts = partitioner::lower(model, plan, options);
+  const auto parts = partitioner::lower(model, plan, schedmp::lowering_for(schedule, setting));
   record.parts = parts_of(model, plan, parts, schedule);
   schedmp::Verdict verdict = schedmp::verify(model, plan, parts, schedule, setting);
   if (verdict.ok()) record.proved_bytes = std::move(verdict.peak_bytes);

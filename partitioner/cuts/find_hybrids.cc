@@ -9,6 +9,7 @@
 #include "partitioner/in_parallel.h"
 #include "partitioner/least_memory.h"
 #include "partitioner/rewrite.h"
+#include "partitioner/tried_plan.h"
 
 namespace kerf::partitioner {
 namespace {
@@ -80,13 +81,17 @@ class Finding {
   void in_stages(int stages, FoundHybrid& found) {
     PlanRequest request = request_;
     request.stages = stages;
-    found.model = rewritten(model_, hybrid_.rewrites(request));
     if (!request.is_capped()) {
+      found.model = rewritten(model_, hybrid_.rewrites(request));
       found.assignment = hybrid_.make({found.model, request, in_flight_, {}});
       return;
     }
-    if (const auto plan = plan_within(found.model, request, in_flight_))
-      found.assignment = assignment_of(*plan);
+    if (exceeds_all_caps(least_memory(model_, request), request)) return;
+    auto answer = plan_model_or_shortage(model_, request, in_flight_);
+    auto* const planned = std::get_if<PlannedModel>(&answer);
+    if (planned == nullptr) return;
+    found.assignment = assignment_of(planned->plan);
+    found.model = std::move(planned->model);
   }
 
   void in_these(const Groups& groups, FoundHybrid& found) const {

@@ -194,7 +194,7 @@ void refuse_idle_parts(const Model& model, const PlanRequest& request,
                      stage, assignment.stages[stage].parts.size()));
 }
 
-bool goes_by_sample(const Groups& groups) {
+bool one_goes_by_sample(const Groups& groups) {
   return std::any_of(groups.begin(), groups.end(),
                      [](const Group& group) { return group.shape.way == Way::kSample; });
 }
@@ -244,7 +244,7 @@ Groups HybridCut::by_feature(const PlanRequest& request) {
 
 Groups HybridCut::by_either_way(const PlanRequest& request) {
   Groups features = by_feature(request);
-  if (request.is_capped() || request.updates_within || !request.pairs) return features;
+  if (!request.by_sample || request.updates_within || !request.pairs) return features;
   Groups either = best_boundaries(prices_, features, false);
   const bool cheaper =
       dearest_of(prices_, either) < dearest_of(prices_, features) * (1 - kWorthAnotherWay);
@@ -253,8 +253,12 @@ Groups HybridCut::by_either_way(const PlanRequest& request) {
 
 std::vector<Rewrite> HybridCut::rewrites_for(const PlanRequest& request,
                                              const Groups& groups) const {
-  if (goes_by_sample(groups)) return rewrites_of_groups(model_, request, groups);
+  if (one_goes_by_sample(groups)) return rewrites_of_groups(model_, request, groups);
   return rewrites_wherever_stages_end(model_, request, groups);
+}
+
+bool HybridCut::goes_by_sample(const PlanRequest& request) {
+  return one_goes_by_sample(by_either_way(request));
 }
 
 std::vector<Rewrite> HybridCut::rewrites(const PlanRequest& request) {
@@ -274,7 +278,7 @@ Assignment HybridCut::make(const CutTask& task) {
   const Groups features = by_feature(request);
   Groups either = by_either_way(request);
   std::optional<Boundaries> best;
-  if (goes_by_sample(either) && is_rewritten_for(either)) {
+  if (one_goes_by_sample(either) && is_rewritten_for(either)) {
     best.emplace(task, may_be, works, std::move(either), bound_).settle();
     // Prices are not exact: where both ways can be had of this model, the plans themselves tell.
     if (is_rewritten_for(features)) {
@@ -295,8 +299,7 @@ std::vector<Rewrite> rewrites_for_hybrid(const Model& model, const PlanRequest& 
 }
 
 std::optional<Assignment> cut_hybrid(const CutTask& task) {
-  const Model& model = task.model.original() == nullptr ? task.model : *task.model.original();
-  return HybridCut(model, task.request).make(task);
+  return HybridCut(task.model.as_read(), task.request).make(task);
 }
 
 }  // namespace kerf::partitioner

@@ -15,23 +15,6 @@ constexpr std::ptrdiff_t kLookedAtByStep = 32;  // values and states; of more, a
 
 }  // namespace
 
-// What an ideal makes and others read enters a later stage, at least one. It has either both of two
-// units or none, or it parts them.
-IdealFacts::IdealFacts(const Units& units, const Ideals& ideals)
-    : alive(at(ideals.size())), parted(at(ideals.size())) {
-  std::vector<bool> has(at(units.size()));
-  for (int ideal = 0; ideal < ideals.size(); ++ideal) {
-    std::fill(has.begin(), has.end(), false);
-    for (const int unit : ideals.units_in(ideal)) has[at(unit)] = true;
-    for (const UnitValue& value : units.values)
-      if (has[at(value.producer)] && std::any_of(value.readers.begin(), value.readers.end(),
-                                                 [&](int reader) { return !has[at(reader)]; }))
-        alive[at(ideal)] += value.bytes;
-    for (const auto& [a, b] : units.close)
-      if (has[at(a)] != has[at(b)]) parted[at(ideal)] = true;
-  }
-}
-
 IdealSearch::IdealSearch(const Units& units, const Ideals& ideals, const IdealFacts& facts,
                          const StageLimits& limits)
     : units_(units), ideals_(ideals), facts_(facts), limits_(limits), stage_now_(units) {
@@ -136,6 +119,9 @@ std::optional<IdealChain> IdealSearch::run(const Task& given) {
   task.value *= 1 + kSumRounding;
   best_.assign(at(ideals_.size()) * used_.size(), {});
   best(0, 0).value = 0;
+  to_go_ = {};
+  if (task.goal == Goal::kBytes && limits_.host_type < 0)
+    to_go_ = {units_, ideals_, facts_, left_, {stage_.back(), task.price, task.keep_close}};
   int64_t visits = 0;
   for (int ideal = 0; ideal + 1 < ideals_.size(); ++ideal) {
     find_live(task, ideal);
@@ -161,16 +147,17 @@ void IdealSearch::find_live(const Task& task, int ideal) {
   for (int state = 0; state < states(); ++state) {
     const double value = best(ideal, state).value;
     if (value == kNever) continue;
-    if (task.goal == Goal::kBytes && value + facts_.alive[at(ideal)] > task.value) continue;
     const int left = stages - stage_[at(state)];
-    if (left == 0 || left_[at(ideal)] > left * task.price || lacks_room(task, ideal, left))
-      continue;
+    if (left == 0) continue;
+    const double to_go = to_go_.behind(ideal, stage_[at(state)]);
+    if (task.goal == Goal::kBytes && value + facts_.alive[at(ideal)] + to_go > task.value) continue;
+    if (left_[at(ideal)] > left * task.price || lacks_room(task, ideal, left)) continue;
     if (left == 1) {
       last_live_ = true;
       continue;
     }
     live_.push_back(state);
-    least_live_ = std::min(least_live_, value);
+    least_live_ = std::min(least_live_, value + to_go);
   }
 }
 
@@ -263,7 +250,10 @@ void IdealSearch::relax(const Task& task, int start, int state, int end, const S
                          : task.goal == Goal::kBottleneck ? std::max(before, price)
                                                           : std::max(before, capped ? memory : 0);
     Best& known = best(end, next);
-    const double more = task.goal == Goal::kBytes ? facts_.alive[at(end)] : 0;
+    const double more =
+        task.goal == Goal::kBytes
+            ? facts_.alive[at(end)] + to_go_.behind(end, static_cast<int>(stage) + 1)
+            : 0;
     if (value + more > task.value || value >= known.value) continue;
     known = {value, start, static_cast<int>(type)};
   }

@@ -11,9 +11,10 @@
 #include <optional>
 #include <vector>
 
+#include "partitioner/cuts/bytes_to_go.h"
 #include "partitioner/cuts/growing_stage.h"
+#include "partitioner/cuts/ideal_facts.h"
 #include "partitioner/cuts/line_search.h"
-#include "partitioner/ideals.h"
 
 namespace kerf::partitioner {
 
@@ -23,14 +24,6 @@ struct IdealChain {
   std::vector<int> ideals;        // one per stage; the last has every unit
   std::vector<int> device_types;  // one per stage
   bool found() const { return value < kNever; }
-};
-
-// What searches of ideals under all limits go by.
-struct IdealFacts {
-  IdealFacts(const Units& units, const Ideals& ideals);
-
-  std::vector<double> alive;  // ideal -> bytes of it that others will read
-  std::vector<bool> parted;   // ideals that part units which are better together
 };
 
 class IdealSearch {
@@ -110,6 +103,7 @@ class IdealSearch {
   std::vector<int> stride_;             // by type: from a state to that with one more of it
   std::vector<double> left_;            // ideal -> the least work that it lacks
   std::vector<double> left_held_;       // ideal -> the least that what it lacks holds; none: no cap
+  BytesToGo to_go_;                     // of the task, if it is about bytes
   GrowingStage stage_now_;
   std::vector<int> live_;  // states of the start that have a value, and a stage to go on
   double least_live_ = kNever;

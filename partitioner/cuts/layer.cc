@@ -42,7 +42,7 @@ StageLimits limits_of(const PlanRequest& request, const InFlight& in_flight) {
   for (int s = 0; s < request.workers; ++s) groups.push_back({request.worker_of(s)});
   limits.device_type.assign(groups.size(), 0);
   for (const Flight& flight : in_flight.of(chain_of(std::move(groups)), request.micro_batches))
-    limits.micro_batches.push_back(flight.kept);
+    limits.micro_batches.push_back(flight.kept_for_weights);
   return limits;
 }
 

@@ -1,7 +1,6 @@
 #include "partitioner/cuts/least_shortage.h"
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 #include "partitioner/cuts/space.h"
@@ -18,53 +17,32 @@ std::vector<std::pair<Cut, int>> rows_of(const Model& model, const PlanRequest& 
   return rows;
 }
 
-// What a plan that is no row's needs beyond the cap of all workers.
-Infeasible shortage_of(const Plan& plan, int64_t cap) {
-  const auto fullest =
-      std::max_element(plan.workers.begin(), plan.workers.end(),
-                       [](const auto& a, const auto& b) { return a.peak_bytes < b.peak_bytes; });
-  Infeasible result;
-  for (size_t s = 0; s < plan.stages.size(); ++s)
-    for (const int worker : plan.workers_of(plan.stages[s]))
-      if (worker == fullest->worker) result.stage = static_cast<int>(s);
-  result.cap = cap;
-  result.over = fullest->peak_bytes - cap;
-  result.smallest_change = format("--memory {}", fullest->peak_bytes);
-  return result;
-}
-
 }  // namespace
 
 std::optional<Infeasible> least_shortage(const Model& model, PlanRequest request,
                                          const InFlight& in_flight,
                                          const std::vector<const Plan*>& others) {
-  std::optional<Infeasible> least;
-  std::optional<std::pair<Cut, int>> row;  // whose it is
+  std::optional<Shortage> least;
   for (const auto& [cut, stages] : rows_of(model, request)) {
     try {
       request.cut = cut;
       request.stages = stages;
-      auto answer = plan_or_shortage(model_for(model, request), request, in_flight);
-      auto* const lacks = std::get_if<Infeasible>(&answer);
-      if (lacks == nullptr || (least && lacks->over >= least->over)) continue;
-      least = std::move(*lacks);
-      row = {cut, stages};
+      auto answer = plan_model_or_shortage(model, request, in_flight);
+      auto* const found = std::get_if<Shortage>(&answer);
+      if (found != nullptr && (!least || found->lacks.over < least->lacks.over))
+        least = std::move(*found);
     } catch (const Error& error) {
       if (error.code() == ErrorCode::kInternal) throw;
     }
   }
+  std::optional<Infeasible> of_others;
   for (const Plan* plan : others)
-    if (auto other = shortage_of(*plan, *request.memory); !least || other.over < least->over) {
-      least = std::move(other);
-      row.reset();
-    }
-  if (row) {
-    std::tie(request.cut, request.stages) = *row;
-    const Model rewritten = model_for(model, request);
-    look_for_less(rewritten, request, in_flight, *least);
-    find_smallest_change(rewritten, request, in_flight, *least);
-  }
-  return least;
+    if (auto other = shortage_of(*plan, request);
+        other && (!of_others || other->over < of_others->over))
+      of_others = std::move(other);
+  if (!least || (of_others && of_others->over < least->lacks.over)) return of_others;
+  find_smallest_change(least->model, least->way, in_flight, least->lacks);
+  return std::move(least->lacks);
 }
 
 }  // namespace kerf::partitioner

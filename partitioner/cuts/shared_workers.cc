@@ -14,6 +14,7 @@
 #include "partitioner/model_graph.h"
 #include "partitioner/orders.h"
 #include "partitioner/stage_price.h"
+#include "partitioner/tried_plan.h"
 
 namespace kerf::partitioner {
 namespace {
@@ -36,15 +37,14 @@ class SharedWorkers {
         units_(units_of(graph_)),
         apart_(steered_units(model, request, units_).group) {}
 
-  std::variant<Plan, Infeasible> best() {
-    auto in_turn = make_plan(model_, request_, in_flight_);
-    if (const Plan* plan = std::get_if<Plan>(&in_turn)) take_bindings_of(*plan);
+  std::optional<Plan> best() {
+    if (const auto in_turn = plan_within(model_, request_, in_flight_)) take_bindings_of(*in_turn);
+    if (request_.is_capped()) take_bindings_of(without_caps());
     if (const auto one = one_stage_each()) {
       take_blocks(*one);
       take_annealed(*one);
     }
-    if (best_) return *std::move(best_);
-    return in_turn;
+    return std::move(best_);
   }
 
  private:
@@ -54,6 +54,14 @@ class SharedWorkers {
   int stages() const { return workers() * each_; }
 
   // ---- what there is to choose from
+
+  // Of whose stages in turn some worker may be above its cap, and in other places none.
+  Plan without_caps() const {
+    PlanRequest request = request_;
+    request.memory.reset();
+    for (Capacity& device : request.speed.capacities.workers) device.memory.reset();
+    return std::get<Plan>(make_plan(model_, request, in_flight_));
+  }
 
   void take_bindings_of(const Plan& plan) {
     consider(plan);
@@ -239,10 +247,40 @@ class SharedWorkers {
 
 }  // namespace
 
+namespace {
+
+// Of a plan above the caps; other changes than of memory stay.
+void tell_less(const Plan& plan, const PlanRequest& request, Infeasible& lacks) {
+  auto less = shortage_of(plan, request);
+  if (!less || less->over >= lacks.over) return;
+  if (!lacks.smallest_change.starts_with("--memory"))
+    less->smallest_change = std::move(lacks.smallest_change);
+  lacks = *std::move(less);
+}
+
+}  // namespace
+
 std::variant<Plan, Infeasible> plan_shared_workers(const Model& model, const PlanRequest& request,
                                                    const InFlight& in_flight,
                                                    const Objective& objective) {
-  return SharedWorkers(model, request, in_flight, objective).best();
+  const auto best_within = [&](const PlanRequest& caps) {
+    return SharedWorkers(model, caps, in_flight, objective).best();
+  };
+  if (auto best = best_within(request)) return *std::move(best);
+  // What would do is told of stages in turn; from there down other places may need less, and what
+  // takes little is not always found at once under a cap of as much.
+  auto in_turn = make_plan(model, request, in_flight);
+  auto* const lacks = std::get_if<Infeasible>(&in_turn);
+  if (lacks == nullptr || lacks->of_device >= 0) return in_turn;
+  PlanRequest wider = request;
+  wider.memory = lacks->cap + lacks->over;
+  auto fitting = best_within(wider);
+  if (!fitting) return in_turn;
+  Plan least = least_plan(model, wider, *std::move(fitting), best_within);
+  least.request->memory = request.memory;
+  if (is_within(least, request)) return least;
+  tell_less(least, request, *lacks);
+  return in_turn;
 }
 
 }  // namespace kerf::partitioner

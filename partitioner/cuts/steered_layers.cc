@@ -237,7 +237,7 @@ class Steered {
     }
     for (const Flight& flight :
          task_.in_flight.of(chain_of(std::move(groups)), request_.micro_batches))
-      limits.micro_batches.push_back(flight.kept);
+      limits.micro_batches.push_back(flight.kept_for_weights);
     return limits;
   }
 

@@ -160,7 +160,7 @@ std::vector<std::optional<ops::Layout>> divided_by_ways(const Model& model,
 
 void check_ways(const Model& model, const PlanRequest& request, const Division& division) {
   if (request.workers < 2 || request.steering.ways.empty()) return;
-  const Model& as_read = model.original() == nullptr ? model : *model.original();
+  const Model& as_read = model.as_read();
   const Rules rules(as_read, request);
   for (NodeId node = 0; node < as_read.nodes(); ++node) {
     if (!rules.must(node, "feature")) continue;

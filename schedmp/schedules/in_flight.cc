@@ -16,16 +16,19 @@ namespace {
 
 using partitioner::Flight;
 
-// By stage: how many micro-batches it has between their F and their last gradient, and between I
-// and W, on any of its workers, at most.
+// By stage: how many micro-batches it has between their F and their I, between F and their last
+// gradient, and between I and W, on any of its workers, at most.
 class FlightCount {
  public:
   // Of the steps of a run.
   explicit FlightCount(const Schedule& schedule) : flights(static_cast<size_t>(schedule.stages())) {
-    if (schedule.trains())
+    if (schedule.trains()) {
+      for (Flight& flight : flights) flight.merges = false;
       for (const std::vector<Action>& row : in_full_flight(schedule).rows) count(row);
-    else
-      for (Flight& flight : flights) flight.kept = 1;  // nothing is kept for gradients
+    } else {
+      for (Flight& flight : flights)  // nothing is kept for gradients
+        flight.kept = flight.kept_for_weights = 1;
+    }
     for (const auto& [stage, micro_batch] : recomputed_)
       if (static_cast<size_t>(stage) < flights.size())
         ++flights[static_cast<size_t>(stage)].recomputed;
@@ -48,29 +51,39 @@ class FlightCount {
     for (const Action& action : row) {
       const auto stage = static_cast<size_t>(action.stage);
       if (stage >= flights.size()) continue;
-      auto& [kept, handed, all, checkpointed, entered, versions, ahead] = now[action.stage];
-      const bool weights = action.kind == ActionKind::kWeightGradient;
-      if (action.kind == ActionKind::kForward) {
-        ++entered;
-        ++(recomputed.contains({action.stage, action.micro_batch}) ? checkpointed : kept);
-      }
-      if (action.kind == ActionKind::kRecompute) {
-        --checkpointed;
-        ++kept;
-      }
-      if (action.kind == ActionKind::kInputGradient) ++handed;
-      Flight& most = flights[stage];
-      most.kept = std::max(most.kept, kept);
-      most.checkpointed = std::max(most.checkpointed, checkpointed);
-      most.entered = std::max(most.entered, entered);
+      Flight& has = now[action.stage];
+      begin(action, recomputed.contains({action.stage, action.micro_batch}), has);
       // A B between another's I and its W has both for a while.
-      const bool both = action.kind == ActionKind::kBackward && handed > 0;
-      most.handed = std::max(most.handed, handed + (both ? 1 : 0));
-      if (weights) --handed;
-      if (weights || action.kind == ActionKind::kBackward) {
-        --kept;
-        --entered;
-      }
+      const bool both = action.kind == ActionKind::kBackward;
+      Flight& most = flights[stage];
+      most.merges = most.merges || both;
+      most.handed = std::max(most.handed, has.handed + (both && has.handed > 0 ? 1 : 0));
+      for (const auto count :
+           {&Flight::kept, &Flight::kept_for_weights, &Flight::checkpointed, &Flight::entered})
+        most.*count = std::max(most.*count, has.*count);
+      end(action, has);
+    }
+  }
+  static void begin(const Action& action, bool is_recomputed, Flight& has) {
+    const bool forward = action.kind == ActionKind::kForward;
+    const bool again = action.kind == ActionKind::kRecompute;
+    if (forward) ++has.entered;
+    if (forward && is_recomputed) ++has.checkpointed;
+    if (again) --has.checkpointed;
+    if (again || (forward && !is_recomputed)) {
+      ++has.kept;
+      ++has.kept_for_weights;
+    }
+    if (action.kind == ActionKind::kInputGradient) ++has.handed;
+  }
+  static void end(const Action& action, Flight& has) {
+    const bool both = action.kind == ActionKind::kBackward;
+    const bool weights = action.kind == ActionKind::kWeightGradient;
+    if (both || action.kind == ActionKind::kInputGradient) --has.kept;
+    if (weights) --has.handed;
+    if (both || weights) {
+      --has.kept_for_weights;
+      --has.entered;
     }
   }
 
@@ -95,7 +108,8 @@ class OfRows final : public partitioner::InFlight {
   std::vector<Flight> of(const Pipeline& pipeline, int micro_batches) const override {
     std::vector<Flight> flights =
         FlightCount(as_it_runs(step_of(schedule_, micro_batches))).flights;
-    flights.resize(static_cast<size_t>(pipeline.graph.stages()), {micro_batches, micro_batches});
+    flights.resize(static_cast<size_t>(pipeline.graph.stages()),
+                   {micro_batches, micro_batches, micro_batches});
     return flights;
   }
   bool splits() const override { return splits_; }

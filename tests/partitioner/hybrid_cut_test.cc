@@ -22,7 +22,7 @@ class HybridCut : public ::testing::Test {
     request.workers = workers;
     request.stages = stages;
     request.speed = speed_;
-    request.memory = memory_;
+    request.by_sample = by_sample_;
     model_ = model;
     plan_ = std::get<Plan>(make_plan(model, request, *hold_everything()));
   }
@@ -39,7 +39,7 @@ class HybridCut : public ::testing::Test {
   // The wire costs nothing, unless a test is of it.
   DeviceSpeed speed_{.link_bytes_per_second = std::numeric_limits<double>::infinity(),
                      .link_seconds = 0};
-  std::optional<int64_t> memory_;
+  bool by_sample_ = true;
   Model model_;
   Plan plan_;
 };
@@ -86,7 +86,7 @@ TEST_F(HybridCut, AnAddAcrossStagesFollowsWhatIsInItsOwn) {
   Builder b("skip");
   const ValueId h = b.gemm(b.input("x", {ops::kBatch, 8}), 8, "h");
   b.loss(b.add(h, b.gemm(h, 8, "g"), "add"));
-  memory_ = int64_t{1} << 40;  // by feature
+  by_sample_ = false;
   cut(b.build(), 4, 2);
   EXPECT_EQ(layout("h"), "split on axis 1 over 0,1");
   EXPECT_EQ(layout("add"), "split on axis 1 over 2,3");
@@ -167,15 +167,14 @@ double over_the_best(const Model& model, const PlanRequest& request) {
   return plan.bottleneck / least_price(model, request, plan.stages, 1, 1);
 }
 
-// A cap beyond all, under which groups go by feature.
-constexpr int64_t kEnough = int64_t{1} << 50;
+constexpr int64_t kEnough = int64_t{1} << 50;  // bytes
 
 TEST(HybridCutOfRandomSizes, IsTheBestOfAllWhereTheyAreFew) {
   for (uint32_t seed = 0; seed < 40; ++seed) {
     Random random(seed);
     const Model model = random_perceptron(4 + draw(random, 5), random);
     PlanRequest request = random_request(random);
-    request.memory = kEnough;
+    request.by_sample = false;
     EXPECT_NEAR(over_the_best(model, request), 1, 1e-9) << seed;
   }
 }
@@ -200,7 +199,7 @@ TEST(HybridCutOfRandomSizes, IsFoundWhereTheyAreMany) {
     PlanRequest request = random_request(random);
     request.stages = 3;  // 465 ways
     request.workers = 5;
-    request.memory = kEnough;
+    request.by_sample = false;
     EXPECT_NEAR(over_the_best(model, request), 1, 1e-9) << seed;
   }
 }
@@ -217,6 +216,7 @@ TEST(HybridCutUnderACap, TakesAnotherBoundaryWhereTheBestNeedsMore) {
   PlanRequest request;
   request.cut = Cut::kHybrid;
   request.workers = 4;
+  request.by_sample = false;
   request.memory = kEnough;
   const Plan free = std::get<Plan>(make_plan(model, request, *hold_everything()));
   int fewer = 0;
@@ -231,6 +231,70 @@ TEST(HybridCutUnderACap, TakesAnotherBoundaryWhereTheBestNeedsMore) {
   }
   EXPECT_GT(fewer, 0);
 }
+
+bool has_rows_divided(const PlannedModel& planned) {
+  const std::vector<ops::Layout>& layouts = planned.plan.layouts;
+  return std::any_of(layouts.begin(), layouts.end(), [](const ops::Layout& layout) {
+    return ops::describe(layout).starts_with("split on axis 0");
+  });
+}
+
+PlannedModel planned(const Model& model, const PlanRequest& request) {
+  return std::get<PlannedModel>(plan_model(model, request, *hold_everything()));
+}
+
+struct BySampleCase {
+  const char* model;
+  ZooOptions options;
+  int workers;
+};
+
+// By feature seq2seq has its recurrences rewritten, by sample it is as it was read.
+class HybridCutThatGoesBySample : public ::testing::TestWithParam<BySampleCase> {
+ protected:
+  void SetUp() override {
+    request_.cut = Cut::kHybrid;
+    request_.workers = GetParam().workers;
+  }
+  const Model model_ = make_zoo_model(GetParam().model, GetParam().options);
+  PlanRequest request_;
+};
+
+TEST_P(HybridCutThatGoesBySample, DoesSoUnderACapThatItIsWithin) {
+  const PlannedModel free = planned(model_, request_);
+  ASSERT_TRUE(has_rows_divided(free));
+  for (const int64_t cap : {kEnough, largest_peak(free.plan)}) {
+    request_.memory = cap;
+    const PlannedModel capped = planned(model_, request_);
+    EXPECT_LE(capped.plan.bottleneck, free.plan.bottleneck * (1 + 1e-12));
+    EXPECT_LE(largest_peak(capped.plan), cap);
+  }
+}
+
+TEST_P(HybridCutThatGoesBySample, FitsWhereGroupsByFeatureDo) {
+  PlanRequest features = request_;
+  features.by_sample = false;
+  features.memory = kEnough;
+  const PlannedModel wide = planned(model_, features);
+  request_.memory = largest_peak(wide.plan);
+  const PlannedModel narrow = planned(model_, request_);
+  EXPECT_LE(largest_peak(narrow.plan), *request_.memory);
+  EXPECT_LE(narrow.plan.bottleneck, wide.plan.bottleneck * (1 + 1e-12));
+}
+
+TEST_P(HybridCutThatGoesBySample, HasTheLargestBatchOfEitherWay) {
+  request_.memory = largest_peak(planned(model_, request_).plan);
+  const int64_t most = largest_batch(model_, request_, *hold_everything());
+  EXPECT_GE(most, request_.batch);
+  request_.batch = most;
+  EXPECT_LE(largest_peak(planned(model_, request_).plan), *request_.memory);
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, HybridCutThatGoesBySample,
+                         ::testing::Values(BySampleCase{"mlp", {}, 4},
+                                           BySampleCase{"lenet5", {}, 3},
+                                           BySampleCase{"seq2seq", {.width = 0.25}, 4}),
+                         [](const auto& each) { return std::string(each.param.model); });
 
 // What is told would do is looked for under ever lower caps, which lead to other boundaries.
 TEST(HybridCutUnderACap, IsToldTheLeastUnderWhichAPlanIsFound) {
@@ -265,6 +329,7 @@ TEST(HybridCutOfManyLayers, TriesSomePlans) {
   request.cut = Cut::kHybrid;
   request.stages = 8;
   request.workers = 8;
+  request.by_sample = false;
   request.memory = int64_t{1} << 40;
   int tries = 0;
   const auto peaks = [&](const Assignment& assignment, std::optional<double>) {

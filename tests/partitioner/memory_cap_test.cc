@@ -25,8 +25,10 @@ class Descending final : public InFlight {
  public:
   std::vector<Flight> of(const Pipeline& pipeline, int micro_batches) const override {
     std::vector<Flight> flights;
-    for (const int hops : hops_to_the_end(pipeline))
-      flights.push_back({std::min(hops + 1, micro_batches), 0});
+    for (const int hops : hops_to_the_end(pipeline)) {
+      const int kept = std::min(hops + 1, micro_batches);
+      flights.push_back({kept, kept, 0});
+    }
     return flights;
   }
 };

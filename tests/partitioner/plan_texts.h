@@ -25,7 +25,7 @@ inline void expect_same_but_for_bound(Plan plan, const Plan& expected) {
 class OneInFlight : public InFlight {
  public:
   std::vector<Flight> of(const Pipeline& pipeline, int) const override {
-    return std::vector<Flight>(pipeline.groups.size(), {1, 0});
+    return std::vector<Flight>(pipeline.groups.size(), {1, 1, 0});
   }
 };
 

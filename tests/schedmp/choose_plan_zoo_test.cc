@@ -13,8 +13,8 @@
 #include "partitioner/line_splits.h"
 #include "partitioner/zoo.h"
 #include "schedmp/schedules.h"
-#include "schedmp/simulate.h"
 #include "schedmp/verify.h"
+#include "tests/schedmp/objective_of.h"
 
 namespace kerf::schedmp {
 namespace {
@@ -49,9 +49,7 @@ class ChoosePlanOfZoo : public testing::TestWithParam<std::string> {
     request_.schedule = schedule;
     in_flight_ = in_flight_of(schedule);
     request_.trains = in_flight_->trains();
-    objective_ = simulated_step([schedule](const Model& model, const Plan& plan) {
-      return make_schedule(schedule, model, plan);
-    });
+    objective_ = objective_of(schedule);
   }
   bool is_within(const Plan& plan) const {
     return std::all_of(plan.workers.begin(), plan.workers.end(), [&](const auto& worker) {
@@ -186,8 +184,7 @@ class HeavyOperator : public testing::TestWithParam<std::string> {};
 TEST_P(HeavyOperator, IsDividedEvenlyAndMovesLittle) {
   const Model whole = partitioner::make_zoo_model(GetParam());
   const auto in_flight = in_flight_of(std::string("1f1b"));
-  const auto objective = simulated_step(
-      [](const Model& model, const Plan& plan) { return make_schedule("1f1b", model, plan); });
+  const auto objective = objective_of("1f1b");
   const auto plan_by = [&](Cut cut, int workers) {
     PlanRequest request;
     request.cut = cut;

@@ -180,12 +180,12 @@ TEST(InFlight, OfRowsCountsWhatABHandsBetweenAnIAndItsW) {
         "kerf-schedule 1\nname x\nworkers 1\nmicro-batches 3\nstage 0 on 0\nrow 0: " + row + "\n",
         "test"));
     const partitioner::Flight flight = in_flight->of(chain(1), 3).at(0);
-    return std::pair(flight.kept, flight.handed);
+    return std::tuple(flight.kept, flight.kept_for_weights, flight.handed);
   };
-  EXPECT_EQ(counted("0F0 0B0 0F1 0B1 0F2 0B2 0U"), std::pair(1, 0));
-  EXPECT_EQ(counted("0F0 0F1 0I1 0B0 0W1 0F2 0B2 0U"), std::pair(2, 2));
-  EXPECT_EQ(counted("0F0 0I0 0F1 0I1 0W0 0W1 0F2 0I2 0W2 0U"), std::pair(2, 2));
-  EXPECT_EQ(counted("0F0 0F1 0F2"), std::pair(1, 0)) << "nothing is kept for gradients";
+  EXPECT_EQ(counted("0F0 0B0 0F1 0B1 0F2 0B2 0U"), std::tuple(1, 1, 0));
+  EXPECT_EQ(counted("0F0 0F1 0I1 0B0 0W1 0F2 0B2 0U"), std::tuple(2, 2, 2));
+  EXPECT_EQ(counted("0F0 0I0 0F1 0I1 0W0 0W1 0F2 0I2 0W2 0U"), std::tuple(1, 2, 2));
+  EXPECT_EQ(counted("0F0 0F1 0F2"), std::tuple(1, 1, 0)) << "nothing is kept for gradients";
 }
 
 // check_order refutes each way of being wrong, by name.

@@ -8,9 +8,9 @@
 #include <algorithm>
 
 #include "schedmp/schedules.h"
-#include "schedmp/simulate.h"
 #include "schedmp/verify.h"
 #include "tests/partitioner/sample_models.h"
+#include "tests/schedmp/objective_of.h"
 
 namespace kerf::schedmp {
 namespace {
@@ -49,8 +49,7 @@ class SharedWorkers : public testing::TestWithParam<const char*> {  // schedule
   }
 
   std::unique_ptr<partitioner::InFlight> in_flight_ = in_flight_of(std::string(GetParam()));
-  std::unique_ptr<partitioner::Objective> objective_ = simulated_step(
-      [](const Model& model, const Plan& plan) { return make_schedule(GetParam(), model, plan); });
+  std::unique_ptr<partitioner::Objective> objective_ = objective_of(GetParam());
 };
 
 INSTANTIATE_TEST_SUITE_P(Schedules, SharedWorkers, testing::Values("1f1b", "gpipe"),
@@ -105,6 +104,24 @@ TEST_P(SharedWorkers, KeepWithinTheCap) {
     }
     EXPECT_GE(fitted, 1);
   }
+}
+
+TEST_P(SharedWorkers, AreToldTheLeastUnderWhichAPlanIsFound) {
+  int less = 0;
+  for (const char* name : {"lenet5", "seq2seq"}) {
+    const Model model = partitioner::make_zoo_model(name);
+    PlanRequest request = request_of(4, 2);
+    request.memory = 1;
+    const int64_t told = 1 + std::get<Infeasible>(shared(model, request)).over;
+    const int64_t in_turns = 1 + std::get<Infeasible>(in_turn(model, request)).over;
+    EXPECT_LE(told, in_turns);
+    less += told < in_turns ? 1 : 0;
+    request.memory = told;
+    EXPECT_TRUE(std::holds_alternative<Plan>(shared(model, request))) << name;
+    request.memory = told - told / 16;
+    EXPECT_TRUE(std::holds_alternative<Infeasible>(shared(model, request))) << name;
+  }
+  EXPECT_GT(less, 0);
 }
 
 TEST_P(SharedWorkers, KeepApartWhatIsToBeApart) {
