@@ -2,7 +2,7 @@
 // fewest bytes, so that it leaves early what cannot become better.
 //
 // A unit is in no ideal of less work than the least that has it. So of what an ideal has for others
-// to read, the values of such units cannot cross a boundary before that, and were not counted there:
+// to read, values of such units cannot cross a boundary before that, and were not counted there:
 //
 //   work        ────────┬───────────────┬──────────>
 //   boundaries        before          ideal          fresh bytes: of values that others will read
