@@ -50,6 +50,7 @@ struct PlanRequest {
   // Bytes that a worker may take: `memory`, or those of its device where they are fewer.
   std::optional<int64_t> cap_of(int worker) const;
   bool is_capped() const;
+  PlanRequest without_caps() const;
   // Speeds of the parts' devices beside one another; empty where all are alike.
   std::vector<double> speeds_of_parts() const;
   // The worker that a part is bound to.
@@ -77,6 +78,7 @@ struct Infeasible {
   int64_t over = 0;             // bytes
   std::string smallest_change;  // "--memory 52428800", "--workers 4", "--micro-batches 16"
   int of_device = -1;           // the worker whose device has no more; -1: the cap is everybody's
+  bool is_enough = true;        // so much more for everybody, whatever caps devices have
   std::string text() const;
 };
 
@@ -113,13 +115,13 @@ Plan assigned_plan(const Model& model, const PlanRequest& request, const InFligh
 std::vector<Plan> layer_front(const Model& model, const PlanRequest& request,
                               const InFlight& in_flight);
 
-// Whether a plan is made that is within request.memory, where there is a cap. Of the model before
-// any rewrite, whether it is given that or one that was rewritten.
+// Whether a plan is made that is within request.memory, where there is a cap. The model may be
+// rewritten already; it is rewritten anew, as the request needs it.
 bool fits(const Model& model, const PlanRequest& request, const InFlight& in_flight);
 // The most rows of a step that are found to fit, in as many micro-batches of one size, whatever
 // sizes were given; if none do, the fewest that there is a plan of, whose make_plan() says what
-// would fit. Of the model before model_for(). Memory mostly
-// grows with rows; a few more are tried than seemed to be too many.
+// would fit. Of the model before model_for(). Memory mostly grows with rows; a few more are tried
+// than seemed to be too many.
 int64_t largest_batch(const Model& model, PlanRequest request, const InFlight& in_flight);
 
 // What a cut is asked.

@@ -59,14 +59,19 @@ class LargestMicroBatch {
   Tried try_with(int64_t samples) {
     request_.batch = samples * request_.micro_batches;
     check_request(request_);
-    Tried tried{samples};
+    Tried least{samples};
+    for (const PlanRequest& way : ways_of(model_, request_)) {
+      const Tried tried = try_way(way, samples);
+      if (tried.within) return tried;
+      if (tried.peak && (!least.peak || *tried.peak < *least.peak)) least = tried;
+    }
+    return least;
+  }
+  Tried try_way(const PlanRequest& way, int64_t samples) {
     try {
-      for (const PlanRequest& way : ways_of(model_, request_)) {
-        const auto plan = try_plan(model_for(model_, way), way, in_flight_, true);
-        if (!plan || tried.within) continue;
-        tried = {samples, is_within(plan, way), peak_of(*plan)};
-      }
-      return tried;
+      const auto plan = try_plan(model_for(model_, way), way, in_flight_, true);
+      if (!plan) return {samples};
+      return {samples, is_within(plan, way), peak_of(*plan)};
     } catch (const Error& error) {
       if (error.code() == ErrorCode::kInternal) throw;
       return {samples};  // no plan at all
@@ -75,9 +80,7 @@ class LargestMicroBatch {
 
   // A cut by samples has no plan of fewer than it divides them over.
   int64_t fewest_of_any_plan() {
-    const auto cap = std::exchange(request_.memory, std::nullopt);
-    const Capacities devices = request_.speed.capacities;
-    for (Capacity& device : request_.speed.capacities.workers) device.memory.reset();
+    PlanRequest asked = std::exchange(request_, request_.without_caps());
     int64_t none = 0;
     int64_t some = 1;
     while (some < request_.workers && !try_with(some).within)
@@ -86,8 +89,7 @@ class LargestMicroBatch {
       const int64_t middle = none + (some - none) / 2;
       (try_with(middle).within ? some : none) = middle;
     }
-    request_.memory = cap;
-    request_.speed.capacities = devices;
+    request_ = std::move(asked);
     return some;
   }
 

@@ -110,7 +110,7 @@ void PartMemory::keep(const Tenant& tenant) {
     return;
   }
   if (tenant.in_list(kF) && (weights || tenant.in_list(kI))) {
-    part_.kept_bytes += tenant.bytes;
+    (weights ? part_.kept_for_weights_bytes : part_.kept_bytes) += tenant.bytes;
     if (part_.single_pass) return;
     if (weights)
       take(RegionKind::kKeptForWeights, {kF, kRecomputed, kI, kW, kB});

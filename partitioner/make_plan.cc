@@ -121,6 +121,21 @@ int64_t peak_of(const Plan& plan) {
   return most;
 }
 
+namespace {
+
+bool fits_so(const Model& model, const PlanRequest& way, const InFlight& in_flight) {
+  try {
+    if (row_of(way.cut).rewrites == nullptr)
+      return is_within(try_plan(model, way, in_flight, true), way);
+    return is_within(try_plan(model_for(model, way), way, in_flight, true), way);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kInternal) throw;
+    return false;  // no plan at all, so none that fits
+  }
+}
+
+}  // namespace
+
 Plan least_plan(const Model& model, PlanRequest request, Plan plan,
                 const std::function<std::optional<Plan>(const PlanRequest&)>& within) {
   const int64_t finest = finest_step(model, peak_of(plan));
@@ -135,16 +150,11 @@ Plan least_plan(const Model& model, PlanRequest request, Plan plan,
 }
 
 bool fits(const Model& model, const PlanRequest& request, const InFlight& in_flight) {
-  if (exceeds_all_caps(least_memory(model, request), request)) return false;
-  try {
-    if (row_of(request.cut).rewrites == nullptr)
-      return is_within(try_plan(model, request, in_flight, true), request);
-    const Model rewritten = model_for(model.as_read(), request);
-    return is_within(try_plan(rewritten, request, in_flight, true), request);
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::kInternal) throw;
-    return false;  // no plan at all, so none that fits
-  }
+  const Model& as_read = model.as_read();
+  if (exceeds_all_caps(least_memory(as_read, request), request)) return false;
+  const std::vector<PlanRequest> ways = ways_of(as_read, request);
+  return std::any_of(ways.begin(), ways.end(),
+                     [&](const PlanRequest& way) { return fits_so(as_read, way, in_flight); });
 }
 
 namespace {
@@ -153,9 +163,7 @@ namespace {
 // it interleaved, and of what takes less where the cut looks for that.
 Plan plan_of_little(const Model& model, const PlanRequest& asked, const InFlight& in_flight,
                     KnownPeaks& known) {
-  PlanRequest request = asked;
-  request.memory.reset();
-  for (Capacity& device : request.speed.capacities.workers) device.memory.reset();
+  PlanRequest request = asked.without_caps();
   if (request.cut != Cut::kLayer) request.memory = 1;
   Plan plan =
       assigned_plan(model, request, in_flight, assign(model, request, in_flight, known).value());

@@ -209,7 +209,9 @@ struct Part {
   int step_share = -1;   // local; -1 where the part has nothing to do with the step vector
   int step_result = -1;  // local, likewise
   std::array<int64_t, kRegions> region_bytes{};  // of one instance
-  int64_t kept_bytes = 0;  // of a micro-batch, from F to its gradients, in whatever region
+  // Of a micro-batch, in whatever region: what it keeps from F to I (or B), and to W (or B).
+  int64_t kept_bytes = 0;
+  int64_t kept_for_weights_bytes = 0;
 
   bool recomputes() const { return !checkpointed_forward.instructions.empty(); }
   bool updates_within() const { return versions > 0; }

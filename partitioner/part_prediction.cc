@@ -62,7 +62,8 @@ class Predictions {
       part.stage = lowered.stage;
       part.worker = lowered.worker;
       const Flight& flight = flights_[static_cast<size_t>(lowered.stage)];
-      part.activation_bytes = flight.kept_for_weights * lowered.kept_bytes +
+      part.activation_bytes = flight.kept * lowered.kept_bytes +
+                              flight.kept_for_weights * lowered.kept_for_weights_bytes +
                               flight.handed * lowered.bytes_of(RegionKind::kHanded) +
                               flight.entered * lowered.bytes_of(RegionKind::kEntered);
     }

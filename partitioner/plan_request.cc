@@ -49,7 +49,7 @@ std::string Infeasible::text() const {
   std::string text =
       format("no plan fits: stage {} needs {} more than {}; the smallest change that fits is {}",
              stage, bytes, format(fmt::runtime(whose), cap), smallest_change);
-  if (of_device < 0 && !smallest_change.starts_with("--memory"))
+  if (of_device < 0 && is_enough && !smallest_change.starts_with("--memory"))
     text += format(", or --memory {}", cap + over);
   return text;
 }
@@ -57,6 +57,13 @@ std::string Infeasible::text() const {
 std::optional<int64_t> PlanRequest::cap_of(int worker) const {
   const std::optional<int64_t> own = speed.capacities.memory_of(worker);
   return own && memory ? std::min(*own, *memory) : own ? own : memory;
+}
+
+PlanRequest PlanRequest::without_caps() const {
+  PlanRequest request = *this;
+  request.memory.reset();
+  for (Capacity& device : request.speed.capacities.workers) device.memory.reset();
+  return request;
 }
 
 bool PlanRequest::is_capped() const {

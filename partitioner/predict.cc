@@ -1,5 +1,7 @@
 // What a plan will cost each worker, from its layouts, stages and routes alone.
 #include <algorithm>
+#include <set>
+#include <tuple>
 
 #include "partitioner/blocks.h"
 #include "partitioner/cut.h"
@@ -146,10 +148,10 @@ class Prediction {
     // Beside those that wait to be read again one that does not.
     return flight(end).checkpointed + (let_go.forward ? 1 : 0);
   }
-  // A message is held while either end holds it. Who keeps what it sent for its gradients gets
-  // these after the receiver's I, so that beside these messages there are only those that wait for
-  // the receiver's W. Whoever else reads on in what it sent has messages while the receiver has
-  // others.
+  // A message is held while either end holds it. Who keeps what it sent for its gradients, and is
+  // sent one of it by the receiver, has that after the receiver's I, so that beside these messages
+  // there are only those that wait for the receiver's W. Whoever else reads on in what it sent has
+  // messages while the receiver has others.
   int held_at_most(const Route& route) const {
     if (!is_carried(model_, route, request_.trains)) return 0;
     const RouteEnds& ends = ends_[static_cast<size_t>(route.id)];
@@ -158,13 +160,20 @@ class Prediction {
     const auto& [retired, released] = ends;
     const int received = held_by(receiver, route, released);
     if (!retired.forward && !retired.input_gradient && !retired.weight_gradient) return received;
-    const int sent = held_by(parts_[static_cast<size_t>(route.from)], route, retired);
-    if (route.gradient || retired.forward) return std::min(plan_.micro_batches, received + sent);
+    const Part& sender = parts_[static_cast<size_t>(route.from)];
+    const int sent = held_by(sender, route, retired);
+    // Of this step, and of the next one where that is begun in it.
+    const int most = plan_.micro_batches + std::max(flight(sender).ahead, flight(receiver).ahead);
+    if (route.gradient || retired.forward ||
+        !returned_.contains({route.value, route.to, route.from}))
+      return std::min(most, received + sent);
     const int waiting = released.weight_gradient ? handed(receiver) : 0;
-    return std::max(received, std::min(plan_.micro_batches, sent + waiting));
+    return std::max(received, std::min(most, sent + waiting));
   }
 
   void add_slots() {
+    for (const Route& route : plan_.routes)
+      if (route.gradient) returned_.emplace(route.value, route.from, route.to);
     std::vector<int> held;
     for (const Route& route : plan_.routes) held.push_back(held_at_most(route));
     const std::vector<int64_t> slots = slot_bytes(model_, plan_, held, request_.setting, largest_);
@@ -182,7 +191,8 @@ class Prediction {
   int64_t largest_;                              // rows of the largest micro-batch
   const std::vector<Flight> flights_;            // by stage
   const std::vector<Part> parts_;
-  const std::vector<RouteEnds> ends_;  // by route
+  const std::vector<RouteEnds> ends_;                 // by route
+  std::set<std::tuple<ValueId, int, int>> returned_;  // values whose gradients go from part to part
   std::vector<WorkerPrediction> result_;
 };
 

@@ -19,7 +19,8 @@
 
 namespace kerf::partitioner {
 
-// For a layer cut with request.steering.stages_per_worker > 1. Throws what make_plan() throws.
+// For a layer cut with request.steering.stages_per_worker > 1, or a placement that binds several
+// stages to a worker, which stay there. Throws what make_plan() throws.
 std::variant<Plan, Infeasible> plan_shared_workers(const Model& model, const PlanRequest& request,
                                                    const InFlight& in_flight,
                                                    const Objective& objective);

@@ -51,46 +51,63 @@ int more_workers(const Model& model, PlanRequest request, const InFlight& in_fli
   return 0;
 }
 
-// What memory the devices would need of those that are short of it, the most first. Each has what
-// it takes where the ones before have theirs, and the ones behind as much as they like.
-class DevicesThatFit {
+bool has_caps_of_devices(const PlanRequest& request) {
+  const auto& devices = request.speed.capacities.workers;
+  return std::any_of(devices.begin(), devices.end(),
+                     [](const Capacity& device) { return device.memory.has_value(); });
+}
+
+// What memory would do: of everybody, and of the devices that are short of their own, the most
+// first. Each of these has what it takes where the ones before have theirs, and the ones behind as
+// much as they like. What is told is followed, until it fits.
+class MemoryThatFits {
  public:
-  DevicesThatFit(const Model& model, PlanRequest request, const InFlight& in_flight)
+  MemoryThatFits(const Model& model, PlanRequest request, const InFlight& in_flight)
       : model_(model), request_(std::move(request)), in_flight_(in_flight) {}
 
-  // Nothing where more memory of theirs alone does not help.
+  // Nothing where more memory alone does not help.
   void tell(Infeasible& infeasible) {
+    if (!raise_until_it_fits(infeasible)) return;
     std::vector<std::string> needs;
-    for (const int worker : those_that_are_short(infeasible.of_device)) {
+    for (const int worker : devices_) {
       const auto needed = least_memory_of(worker);
       if (!needed) return;
       needs.push_back(format("of worker {} with {} bytes", worker, *needed));
     }
-    if (needs.empty()) return;
+    std::vector<std::string> changes;
+    if (for_everybody_) changes.push_back(format("--memory {}", *request_.memory));
+    if (!needs.empty())
+      changes.push_back(
+          format("{} {}", needs.size() == 1 ? "a device" : "devices", fmt::join(needs, " and ")));
+    infeasible.smallest_change = format("{}", fmt::join(changes, " and "));
     const int worker = infeasible.of_device;
-    infeasible.over = memory_of(worker).value() - infeasible.cap;
-    infeasible.stage = last_stage_of(try_plan(model_, request_, in_flight_).value(), worker);
-    infeasible.smallest_change =
-        format("{} {}", needs.size() == 1 ? "a device" : "devices", fmt::join(needs, " and "));
+    infeasible.over = (worker < 0 ? *request_.memory : memory_of(worker).value()) - infeasible.cap;
+    if (worker >= 0)
+      infeasible.stage = last_stage_of(try_plan(model_, request_, in_flight_).value(), worker);
   }
 
  private:
+  static constexpr int kMostRaises = 16;
+
   std::optional<int64_t>& memory_of(int worker) {
     return request_.speed.capacities.workers[static_cast<size_t>(worker)].memory;
   }
 
-  // With what they have taken away; empty where that is not enough.
-  std::vector<int> those_that_are_short(int most_over) {
-    std::vector<int> all{most_over};
-    had_[most_over] = std::exchange(memory_of(most_over), std::nullopt).value();
-    while (!fits(model_, request_, in_flight_)) {
-      const auto answer = plan_or_shortage(model_, request_, in_flight_);
-      const auto* const next = std::get_if<Infeasible>(&answer);
-      if (next == nullptr || next->of_device < 0) return {};
-      all.push_back(next->of_device);
-      had_[next->of_device] = std::exchange(memory_of(next->of_device), std::nullopt).value();
+  bool raise_until_it_fits(Infeasible lacks) {
+    for (int times = 0; times < kMostRaises; ++times) {
+      if (lacks.of_device < 0) {
+        request_.memory = lacks.cap + lacks.over;
+        for_everybody_ = true;
+      } else {
+        devices_.push_back(lacks.of_device);
+        had_[lacks.of_device] = std::exchange(memory_of(lacks.of_device), std::nullopt).value();
+      }
+      if (fits(model_, request_, in_flight_)) return true;
+      auto answer = plan_or_shortage(model_, request_, in_flight_);
+      if (std::holds_alternative<Plan>(answer)) return true;
+      lacks = std::get<Infeasible>(std::move(answer));
     }
-    return all;
+    return false;
   }
 
   // To the byte, or where operators are many, to a five hundredth.
@@ -115,6 +132,8 @@ class DevicesThatFit {
   const Model& model_;
   PlanRequest request_;
   const InFlight& in_flight_;
+  bool for_everybody_ = false;  // whether request_.memory was raised
+  std::vector<int> devices_;    // that are short, and no cap of theirs stands in the request
   std::map<int, int64_t> had_;
 };
 
@@ -130,12 +149,17 @@ std::string rows_of_given(const PlanRequest& request) {
 void find_smallest_change(const Model& model, const PlanRequest& request, const InFlight& in_flight,
                           Infeasible& infeasible) {
   look_for_less(model, request, in_flight, infeasible);
+  if (has_caps_of_devices(request) && infeasible.of_device < 0) {
+    PlanRequest more = request;
+    more.memory = infeasible.cap + infeasible.over;
+    infeasible.is_enough = fits(model, more, in_flight);
+  }
   if (const int m = more_micro_batches(model, request, in_flight); m > 0)
     infeasible.smallest_change = format("{}--micro-batches {}", rows_of_given(request), m);
   else if (const int w = more_workers(model, request, in_flight); w > 0)
     infeasible.smallest_change = format("--workers {}", w);
-  else if (infeasible.of_device >= 0)
-    DevicesThatFit(model, request, in_flight).tell(infeasible);
+  else if (has_caps_of_devices(request) || !request.placement.empty())
+    MemoryThatFits(model, request, in_flight).tell(infeasible);
 }
 
 }  // namespace kerf::partitioner

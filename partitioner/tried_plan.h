@@ -2,6 +2,8 @@
 // Within this folder. Pure functions.
 #pragma once
 
+#include <functional>
+
 #include "partitioner/cut.h"
 
 namespace kerf::partitioner {
@@ -16,7 +18,7 @@ void check_request(const PlanRequest& request);
 std::optional<Plan> try_plan(const Model& model, const PlanRequest& request,
                              const InFlight& in_flight, bool any_will_do = false);
 bool is_within(const std::optional<Plan>& plan, const PlanRequest& request);
-// What the worker that is most over its cap needs, where one is, in a stage of its own.
+// What the worker that is most over its cap needs, where one is; told by the last of its stages.
 std::optional<Infeasible> shortage_of(const Plan& plan, const PlanRequest& request);
 // What is within ever lower caps, from this plan down by steps that get smaller, until one byte
 // less has none; of many operators, a five hundredth less.
@@ -29,9 +31,9 @@ std::variant<Plan, Infeasible> plan_or_shortage(const Model& model, const PlanRe
                                                 const InFlight& in_flight);
 void find_smallest_change(const Model& model, const PlanRequest& request, const InFlight& in_flight,
                           Infeasible& infeasible);
-// Of the second the first part. Of a hybrid cut, whose boundaries take less under a cap just above
-// what they can do than under one far below: whether less memory than it says would do, by ever
-// lower caps.
+// What find_smallest_change() does first. Of a hybrid cut, whose boundaries take less under a cap
+// just above what they can do than under one far below: whether less memory than it says would do,
+// by ever lower caps.
 void look_for_less(const Model& model, const PlanRequest& request, const InFlight& in_flight,
                    Infeasible& infeasible);
 

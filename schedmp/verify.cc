@@ -261,7 +261,8 @@ int first_true(int low, int high, const Holds& holds) {
 // One step by itself, and as many as show all that there is between two.
 std::set<int> counts_of(const Steps& steps) { return {1, steps.proving_steps()}; }
 
-// Of steps one behind the other: what routes hold, at least what they are said to.
+// Of steps one behind the other: what routes hold, at least what they are said to; one message of
+// those of which that is enough (let_go.h).
 void find_held(const Model& model, const Plan& plan, const std::vector<Part>& parts,
                const std::vector<Rehearsal>& workers, const Steps& steps, std::vector<int>& held) {
   const std::vector<partitioner::RouteEnds> ends = ends_of_routes(plan, parts);

@@ -44,10 +44,10 @@ std::optional<std::string> why_it_cannot_run(const Schedule& schedule);
 std::vector<std::string> check_fits(const Schedule& schedule, const partitioner::Plan& plan);
 
 struct Verdict {
-  std::vector<std::string> problems;      // empty: proved
-  int smallest_safe_slots = -1;           // -1: no number is safe; 0: rendezvous is
-  std::vector<int> held;                  // route -> messages that its ends hold at once, at most
-  std::vector<int64_t> arena_bytes;       // worker -> instances of regions, see interpreter.h
+  std::vector<std::string> problems;  // empty: proved
+  int smallest_safe_slots = -1;       // -1: no number is safe; 0: rendezvous is
+  std::vector<int> held;              // route -> messages that its ends hold at once, 1 if brief
+  std::vector<int64_t> arena_bytes;   // worker -> instances of regions, see interpreter.h
   std::vector<int64_t> persistent_bytes;  // worker -> parameters, gradients, optimizer states
   std::vector<int64_t> peak_bytes;        // worker -> both, and slots: what a run takes, exactly
   bool ok() const { return problems.empty(); }

@@ -90,7 +90,13 @@ std::unique_ptr<partitioner::Objective> step_of(const PlanFlags& flags,
       });
 }
 
-// Several on each worker.
+// Several stages on each worker.
+bool has_shared_workers(const partitioner::PlanRequest& request) {
+  if (request.cut != partitioner::Cut::kLayer) return false;
+  return request.placement.empty() ? request.steering.stages_per_worker > 1
+                                   : request.workers > request.workers_bound();
+}
+
 void place_stages(const PlanFlags& flags, const partitioner::PlanRequest& request,
                   const partitioner::InFlight& in_flight, const Search& search, Planned& planned) {
   planned.model = partitioner::model_for(planned.model, request);
@@ -107,7 +113,7 @@ void place_stages(const PlanFlags& flags, const partitioner::PlanRequest& reques
 
 void make(const PlanFlags& flags, const partitioner::PlanRequest& request,
           const partitioner::InFlight& in_flight, const Search& search, Planned& planned) {
-  if (request.steering.stages_per_worker > 1 && request.placement.empty()) {
+  if (has_shared_workers(request)) {
     place_stages(flags, request, in_flight, search, planned);
     return;
   }
@@ -175,6 +181,25 @@ bool wants_more_slots(const PlanFlags& flags, Planned& planned, partitioner::Pla
   return true;
 }
 
+// Where nothing fits, what is told would do is to have room for the slots that are wanted of the
+// plan without caps: whether these are more than were planned for.
+bool wants_more_slots_anyway(const PlanFlags& flags, const partitioner::InFlight& in_flight,
+                             const Search& search, Planned& planned,
+                             partitioner::PlanRequest& request) {
+  if (flags.cut == kAutoCut || flags.slots || !is_built_in(request.schedule)) return false;
+  if (!request.is_capped()) return false;
+  Planned free = planned;
+  try {
+    make(flags, request.without_caps(), in_flight, search, free);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kInternal) throw;
+    return false;
+  }
+  if (!wants_more_slots(flags, free, request)) return false;
+  planned.setting.slots = request.setting.slots;
+  return true;
+}
+
 Planned found_by(const PlanFlags& flags, const Search& search) {
   check_flags_together(flags.command);
   check_ranges(flags);
@@ -186,15 +211,21 @@ Planned found_by(const PlanFlags& flags, const Search& search) {
   const InFlightUntil in_flight(in_flight_of(flags, request.schedule), search);
   const auto start = std::chrono::steady_clock::now();
   const partitioner::Model model = planned.model;
-  while (true) {
+  for (;; planned.model = model) {
     fit_batch(flags, planned.model, in_flight, request);
-    if (flags.cut == kAutoCut)
-      choose(flags, request, in_flight, search, planned);
-    else
-      make(flags, request, in_flight, search, planned);
+    try {
+      if (flags.cut == kAutoCut)
+        choose(flags, request, in_flight, search, planned);
+      else
+        make(flags, request, in_flight, search, planned);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kInfeasible) throw;
+      planned.model = model;
+      if (!wants_more_slots_anyway(flags, in_flight, search, planned, request)) throw;
+      continue;
+    }
     replicate(flags, request, in_flight, planned);
     if (!wants_more_slots(flags, planned, request)) break;
-    planned.model = model;
   }
   planned.plan_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -40,16 +40,7 @@ class BytesToGo {
   }
 
  private:
-  void find_steps(const Units& units, const Ideals& ideals, const std::vector<double>& left);
-  void find_fresh(const Units& units, const Ideals& ideals, const IdealFacts& facts,
-                  bool keep_close);
-  void find_least(const Task& task);
-
-  double width_ = 0;                        // of a step, in work
-  int apart_ = 0;                           // boundaries are fewer steps apart
-  std::vector<int> step_;                   // by ideal
-  std::vector<int> begins_;                 // unit -> the last step that no ideal has it in, or -1
-  std::vector<std::vector<double>> fresh_;  // [step][steps that the boundary before is back]
+  std::vector<int> step_;                   // ideal -> that of its work
   std::vector<std::vector<double>> least_;  // [stage][step of the boundary that it begins at]
 };
 

@@ -11,29 +11,41 @@ namespace kerf::partitioner {
 std::vector<PlanRequest> ways_of(const Model& model, const PlanRequest& request) {
   std::vector<PlanRequest> ways{request};
   if (request.cut != Cut::kHybrid || !request.is_capped()) return ways;
-  if (HybridCut(model, request).goes_by_sample(request)) {
-    ways.push_back(request);
-    ways.back().by_sample = false;
+  try {
+    if (!HybridCut(model, request).goes_by_sample(request)) return ways;
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kInternal) throw;
+    return ways;  // who plans it is told why it cannot be
   }
+  ways.push_back(request);
+  ways.back().by_sample = false;
   return ways;
 }
 
+// What one way throws is of no account where another has a plan, or lacks memory alone.
 std::variant<PlannedModel, Shortage> plan_model_or_shortage(const Model& model,
                                                             const PlanRequest& request,
                                                             const InFlight& in_flight) {
   check_request(request);
   std::optional<PlannedModel> best;
   std::optional<Shortage> least;
-  for (const PlanRequest& way : ways_of(model, request)) {
-    Model rewritten = model_for(model, way);
-    auto answer = plan_or_shortage(rewritten, way, in_flight);
-    if (Plan* const plan = std::get_if<Plan>(&answer)) {
-      if (!best || plan->bottleneck < best->plan.bottleneck)
-        best = {std::move(rewritten), std::move(*plan)};
-    } else if (auto& lacks = std::get<Infeasible>(answer); !least || lacks.over < least->lacks.over)
-      least = {std::move(lacks), std::move(rewritten), way};
-  }
+  std::optional<Error> fault;
+  for (const PlanRequest& way : ways_of(model, request)) try {
+      Model rewritten = model_for(model, way);
+      auto answer = plan_or_shortage(rewritten, way, in_flight);
+      if (Plan* const plan = std::get_if<Plan>(&answer)) {
+        if (!best || plan->bottleneck < best->plan.bottleneck)
+          best = {std::move(rewritten), std::move(*plan)};
+      } else if (auto& lacks = std::get<Infeasible>(answer);
+                 !least || lacks.over < least->lacks.over) {
+        least = {std::move(lacks), std::move(rewritten), way};
+      }
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kInternal) throw;
+      if (!fault) fault = error;
+    }
   if (best) return *std::move(best);
+  if (!least) throw Error(*fault);
   return *std::move(least);
 }
 

@@ -23,6 +23,7 @@ constexpr int64_t kMoves = 100'000;    // of units, in an annealing
 constexpr int kMostAnnealed = 20'000;  // that are annealed
 constexpr int kMostAnnealings = 4;     // each in less memory
 constexpr int kMostSwaps = 300;        // of the workers of two stages
+constexpr int kLessMemory[] = {8, 4};  // by such parts
 
 class SharedWorkers {
  public:
@@ -38,7 +39,8 @@ class SharedWorkers {
         apart_(steered_units(model, request, units_).group) {}
 
   std::optional<Plan> best() {
-    if (const auto in_turn = plan_within(model_, request_, in_flight_)) take_bindings_of(*in_turn);
+    if (const auto in_turn = plan_within(model_, request_, in_flight_)) take_in_turn(*in_turn);
+    if (!request_.placement.empty()) return std::move(best_);
     if (request_.is_capped()) take_bindings_of(without_caps());
     if (const auto one = one_stage_each()) {
       take_blocks(*one);
@@ -55,12 +57,30 @@ class SharedWorkers {
 
   // ---- what there is to choose from
 
+  // And what is found in less memory, of which a worker's stages together may cost less: the search
+  // knows what each costs by itself.
+  void take_in_turn(const Plan& plan) {
+    take(plan);
+    PlanRequest less = request_;
+    for (const int part : kLessMemory) {
+      less.memory = peak_of(plan) - peak_of(plan) / part;
+      if (const auto other = plan_within(model_, less, in_flight_)) take(as_asked(*other));
+    }
+  }
+  void take(const Plan& plan) {
+    if (request_.placement.empty())
+      take_bindings_of(plan);
+    else
+      consider(plan);
+  }
+  Plan as_asked(Plan plan) const {
+    plan.request->memory = request_.memory;
+    return plan;
+  }
+
   // Of whose stages in turn some worker may be above its cap, and in other places none.
   Plan without_caps() const {
-    PlanRequest request = request_;
-    request.memory.reset();
-    for (Capacity& device : request.speed.capacities.workers) device.memory.reset();
-    return std::get<Plan>(make_plan(model_, request, in_flight_));
+    return std::get<Plan>(make_plan(model_, request_.without_caps(), in_flight_));
   }
 
   void take_bindings_of(const Plan& plan) {
@@ -244,10 +264,6 @@ class SharedWorkers {
   std::optional<Plan> best_;
   std::pair<double, double> cost_;  // its seconds and bottleneck
 };
-
-}  // namespace
-
-namespace {
 
 // Of a plan above the caps; other changes than of memory stay.
 void tell_less(const Plan& plan, const PlanRequest& request, Infeasible& lacks) {

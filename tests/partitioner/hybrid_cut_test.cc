@@ -232,11 +232,14 @@ TEST(HybridCutUnderACap, TakesAnotherBoundaryWhereTheBestNeedsMore) {
   EXPECT_GT(fewer, 0);
 }
 
+// Of what the model computes.
 bool has_rows_divided(const PlannedModel& planned) {
-  const std::vector<ops::Layout>& layouts = planned.plan.layouts;
-  return std::any_of(layouts.begin(), layouts.end(), [](const ops::Layout& layout) {
-    return ops::describe(layout).starts_with("split on axis 0");
-  });
+  for (NodeId node = 0; node < planned.model.nodes(); ++node)
+    for (const ValueId output : planned.model.node(node).outputs)
+      if (ops::describe(planned.plan.layouts[static_cast<size_t>(output)])
+              .starts_with("split on axis 0"))
+        return true;
+  return false;
 }
 
 PlannedModel planned(const Model& model, const PlanRequest& request) {
@@ -266,6 +269,7 @@ TEST_P(HybridCutThatGoesBySample, DoesSoUnderACapThatItIsWithin) {
   for (const int64_t cap : {kEnough, largest_peak(free.plan)}) {
     request_.memory = cap;
     const PlannedModel capped = planned(model_, request_);
+    EXPECT_TRUE(has_rows_divided(capped));
     EXPECT_LE(capped.plan.bottleneck, free.plan.bottleneck * (1 + 1e-12));
     EXPECT_LE(largest_peak(capped.plan), cap);
   }
@@ -291,10 +295,25 @@ TEST_P(HybridCutThatGoesBySample, HasTheLargestBatchOfEitherWay) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Zoo, HybridCutThatGoesBySample,
-                         ::testing::Values(BySampleCase{"mlp", {}, 4},
+                         ::testing::Values(BySampleCase{"mlp", {.width = 0.25}, 4},
                                            BySampleCase{"lenet5", {}, 3},
                                            BySampleCase{"seq2seq", {.width = 0.25}, 4}),
                          [](const auto& each) { return std::string(each.param.model); });
+
+// By feature four workers of a group have nothing to do, where a layer has three features.
+TEST(HybridCutUnderACap, GoesBySampleWhereThereIsNoOtherWay) {
+  const Model model = make_zoo_model("mlp", {{64, 3, 3, 3, 4}});
+  PlanRequest request;
+  request.cut = Cut::kHybrid;
+  request.workers = 8;
+  const PlannedModel free = planned(model, request);
+  request.memory = largest_peak(free.plan);
+  EXPECT_EQ(planned(model, request).plan.stages.size(), free.plan.stages.size());
+  EXPECT_GE(largest_batch(model, request, *hold_everything()), request.batch);
+  EXPECT_TRUE(fits(model, request, *hold_everything()));
+  request.by_sample = false;
+  EXPECT_THROW(planned(model, request), Error);
+}
 
 // What is told would do is looked for under ever lower caps, which lead to other boundaries.
 TEST(HybridCutUnderACap, IsToldTheLeastUnderWhichAPlanIsFound) {
