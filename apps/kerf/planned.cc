@@ -79,7 +79,7 @@ class InFlightUntil final : public partitioner::InFlight {
 std::unique_ptr<partitioner::Objective> step_of(const PlanFlags& flags,
                                                 const partitioner::PlanRequest& request,
                                                 const Search& search,
-                                                std::function<void()> on_step = {}) {
+                                                const std::function<void()>& on_step = {}) {
   return schedmp::simulated_step(
       [&, on_step](const partitioner::Model& model, const partitioner::Plan& plan) {
         search.end_if_stopped();

@@ -51,7 +51,7 @@ class PredictedPeaks : public testing::TestWithParam<PeakModel> {
  protected:
   // Tells `each` of every worker of each cut over 2, 3 and 5.
   template <class Each>
-  void of_every_cut(std::vector<Cut> cuts, const std::string& schedule, int micro_batches,
+  void of_every_cut(const std::vector<Cut>& cuts, const std::string& schedule, int micro_batches,
                     const Each& each) const {
     const Model whole = partitioner::make_zoo_model(GetParam().model, GetParam().options);
     for (const Cut cut : cuts)
