@@ -103,6 +103,11 @@ double Capacities::speed_of_all(int count) const {
   return sum;
 }
 
+bool Capacities::has_caps() const {
+  return std::any_of(workers.begin(), workers.end(),
+                     [](const Capacity& device) { return device.memory.has_value(); });
+}
+
 std::optional<int64_t> Capacities::memory_of(int worker) const {
   if (worker < 0 || worker >= std::ssize(workers)) return std::nullopt;
   return workers[static_cast<size_t>(worker)].memory;

@@ -42,6 +42,7 @@ struct Capacities {
   double speed_of(int worker) const;
   double speed_of_all(int workers) const;  // together
   std::optional<int64_t> memory_of(int worker) const;
+  bool has_caps() const;                                       // of memory, for any worker
   const LinkSpeed* link_between(int worker, int other) const;  // null: as any
   // Ascending, each once; and which of them each worker has.
   std::vector<double> distinct_speeds() const;

@@ -159,6 +159,12 @@ bool fits(const Model& model, const PlanRequest& request, const InFlight& in_fli
 
 namespace {
 
+Plan with_caps_of(const PlanRequest& asked, Plan plan) {
+  plan.request->memory = asked.memory;
+  plan.request->capacities = asked.speed.capacities;
+  return plan;
+}
+
 // Of layer cuts the best without a cap, of others what is made under one that nothing meets: all of
 // it interleaved, and of what takes less where the cut looks for that.
 Plan plan_of_little(const Model& model, const PlanRequest& asked, const InFlight& in_flight,
@@ -167,24 +173,18 @@ Plan plan_of_little(const Model& model, const PlanRequest& asked, const InFlight
   if (request.cut != Cut::kLayer) request.memory = 1;
   Plan plan =
       assigned_plan(model, request, in_flight, assign(model, request, in_flight, known).value());
-  plan.request->memory = asked.memory;
-  plan.request->capacities = asked.speed.capacities;
-  return plan;
+  return with_caps_of(asked, std::move(plan));
 }
 
 // From a plan within no cap, or else from one of little memory.
-Plan plan_of_less(const Model& model, PlanRequest request, const InFlight& in_flight,
+Plan plan_of_less(const Model& model, const PlanRequest& asked, const InFlight& in_flight,
                   KnownPeaks& known, Plan plan) {
-  const std::optional<int64_t> cap = request.memory;
-  const Capacities devices = request.speed.capacities;
-  for (Capacity& device : request.speed.capacities.workers) device.memory.reset();
+  const PlanRequest request = asked.without_caps();
   const int64_t least = least_memory(model, request);
   plan = least_plan(model, request, std::move(plan), [&](const PlanRequest& caps) {
     return exceeds_all_caps(least, caps) ? std::nullopt : try_within(model, caps, in_flight, known);
   });
-  plan.request->memory = cap;
-  plan.request->capacities = devices;
-  return plan;
+  return with_caps_of(asked, std::move(plan));
 }
 
 // What has no batch cannot be cut into micro-batches.

@@ -66,11 +66,7 @@ PlanRequest PlanRequest::without_caps() const {
   return request;
 }
 
-bool PlanRequest::is_capped() const {
-  const auto& devices = speed.capacities.workers;
-  return memory || std::any_of(devices.begin(), devices.end(),
-                               [](const Capacity& device) { return device.memory.has_value(); });
-}
+bool PlanRequest::is_capped() const { return memory || speed.capacities.has_caps(); }
 
 int PlanRequest::workers_bound() const {
   return placement.empty() ? workers : 1 + *std::max_element(placement.begin(), placement.end());

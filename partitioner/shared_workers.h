@@ -7,9 +7,10 @@
 //   by load          0 1 2 1 0 2    so that the heaviest worker has least: the stages of the first,
 //                                   and those of an annealing (cuts/shared_devices.h)
 //
-// Each that is within the caps and keeps to the rules is simulated; the shortest step wins. Blocks
-// cost what one stage per worker does, but that a gradient leaves after those of the weights of the
-// later stages on its worker.
+// Stages in turn are also looked for in less memory; where the schedule places its stages, these
+// alone are. Each that is within the caps and keeps to the rules is simulated; the shortest step
+// wins. Blocks cost what one stage per worker does, but that a gradient leaves after those of the
+// weights of the later stages on its worker.
 #pragma once
 
 #include <variant>

@@ -51,12 +51,6 @@ int more_workers(const Model& model, PlanRequest request, const InFlight& in_fli
   return 0;
 }
 
-bool has_caps_of_devices(const PlanRequest& request) {
-  const auto& devices = request.speed.capacities.workers;
-  return std::any_of(devices.begin(), devices.end(),
-                     [](const Capacity& device) { return device.memory.has_value(); });
-}
-
 // What memory would do: of everybody, and of the devices that are short of their own, the most
 // first. Each of these has what it takes where the ones before have theirs, and the ones behind as
 // much as they like. What is told is followed, until it fits.
@@ -149,7 +143,7 @@ std::string rows_of_given(const PlanRequest& request) {
 void find_smallest_change(const Model& model, const PlanRequest& request, const InFlight& in_flight,
                           Infeasible& infeasible) {
   look_for_less(model, request, in_flight, infeasible);
-  if (has_caps_of_devices(request) && infeasible.of_device < 0) {
+  if (request.speed.capacities.has_caps() && infeasible.of_device < 0) {
     PlanRequest more = request;
     more.memory = infeasible.cap + infeasible.over;
     infeasible.is_enough = fits(model, more, in_flight);
@@ -158,7 +152,7 @@ void find_smallest_change(const Model& model, const PlanRequest& request, const 
     infeasible.smallest_change = format("{}--micro-batches {}", rows_of_given(request), m);
   else if (const int w = more_workers(model, request, in_flight); w > 0)
     infeasible.smallest_change = format("--workers {}", w);
-  else if (has_caps_of_devices(request) || !request.placement.empty())
+  else if (request.speed.capacities.has_caps() || !request.placement.empty())
     MemoryThatFits(model, request, in_flight).tell(infeasible);
 }
 

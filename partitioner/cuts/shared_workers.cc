@@ -57,14 +57,17 @@ class SharedWorkers {
 
   // ---- what there is to choose from
 
-  // And what is found in less memory, of which a worker's stages together may cost less: the search
-  // knows what each costs by itself.
+  // It, and what is found in less memory: of those a worker's stages together may cost less, while
+  // the search knows what each stage costs by itself.
   void take_in_turn(const Plan& plan) {
     take(plan);
     PlanRequest less = request_;
     for (const int part : kLessMemory) {
       less.memory = peak_of(plan) - peak_of(plan) / part;
-      if (const auto other = plan_within(model_, less, in_flight_)) take(as_asked(*other));
+      if (auto other = plan_within(model_, less, in_flight_)) {
+        other->request->memory = request_.memory;
+        take(*other);
+      }
     }
   }
   void take(const Plan& plan) {
@@ -72,10 +75,6 @@ class SharedWorkers {
       take_bindings_of(plan);
     else
       consider(plan);
-  }
-  Plan as_asked(Plan plan) const {
-    plan.request->memory = request_.memory;
-    return plan;
   }
 
   // Of whose stages in turn some worker may be above its cap, and in other places none.
