@@ -1,6 +1,7 @@
 // Cuts: the strategies that fill in layouts and stages. A cut is one file in cuts/.
 #pragma once
 
+#include <bitset>
 #include <functional>
 #include <optional>
 #include <span>
@@ -16,6 +17,8 @@
 
 namespace kerf::partitioner {
 
+using GroupSet = std::bitset<kMostWorkers>;  // of a hybrid cut's groups
+
 struct PlanRequest {
   Cut cut = Cut::kLayer;
   int workers = 1;             // parts, where a placement binds them
@@ -30,9 +33,10 @@ struct PlanRequest {
   std::optional<int64_t> memory;  // bytes per worker
   Minimise minimise = Minimise::kTime;
   Setting setting;
-  bool pairs = true;      // feature and hybrid: what follows a product may be divided by its inputs
-  bool by_sample = true;  // hybrid: groups may go by sample, where no weight is to be one part's
-  std::string shares;     // free cut: text of the shares file
+  bool pairs = true;  // feature and hybrid: what follows a product may be divided by its inputs
+  // hybrid: groups that go by feature, where by sample is cheaper, too
+  GroupSet by_feature = {};
+  std::string shares;  // free cut: text of the shares file
   std::string shares_origin;
   DeviceSpeed speed;
   Steering steering;               // what else a person asks of it
@@ -77,6 +81,7 @@ struct Infeasible {
   int64_t cap = 0;
   int64_t over = 0;             // bytes
   std::string smallest_change;  // "--memory 52428800", "--workers 4", "--micro-batches 16"
+  int micro_batches = 0;        // if it is to have so many
   int of_device = -1;           // the worker whose device has no more; -1: the cap is everybody's
   bool is_enough = true;        // so much more for everybody, whatever caps devices have
   std::string text() const;
@@ -96,8 +101,9 @@ struct PlannedModel {
   Model model;
   Plan plan;
 };
-// From the model before any rewrite. Of a hybrid cut whose groups would go by sample under a cap
-// also by feature alone, which other rewrites may be for: the better plan of the two.
+// From the model before any rewrite. Under a cap, of a hybrid cut whose groups would go by sample,
+// also with some and all of them by feature, for which others may be rewritten: the best plan of
+// these.
 std::variant<PlannedModel, Infeasible> plan_model(const Model& model, const PlanRequest& request,
                                                   const InFlight& in_flight);
 

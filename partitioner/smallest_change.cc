@@ -4,40 +4,37 @@
 #include <utility>
 
 #include "partitioner/least_memory.h"
+#include "partitioner/most_rows.h"
 #include "partitioner/tried_plan.h"
 
 namespace kerf::partitioner {
 namespace {
 
-// The fewest even micro-batches that fit; 0 if none do. Only numbers that make the largest one
-// smaller can help. Up to four times the request's each of those is tried; beyond that it is halved
-// between what does not fit and samples one by one, or one for each worker to divide them over.
-int more_micro_batches(const Model& model, PlanRequest request, const InFlight& in_flight) {
-  const int64_t most = std::min(request.batch, int64_t{kMostMicroBatches});
-  const int64_t nearby = std::min(most, int64_t{4} * request.micro_batches);
+// The fewest even micro-batches that are found to fit; 0 if none do. Only numbers that make the
+// largest one smaller can help.
+int more_micro_batches(const Model& model, PlanRequest request, const InFlight& in_flight,
+                       const Infeasible& lacks) {
   const int64_t too_large = request.largest_micro_batch();
-  std::map<int64_t, bool> known;
+  const int64_t fewest = std::max(fewest_rows(model, request, in_flight),
+                                  (request.batch + kMostMicroBatches - 1) / kMostMicroBatches);
+  if (fewest >= too_large) return 0;
   request.given_sizes.clear();
-  const auto do_fit = [&](int64_t m) {
-    request.micro_batches = static_cast<int>(m);
-    if (request.largest_micro_batch() >= too_large) return false;
-    const auto [size, fresh] = known.try_emplace(request.largest_micro_batch());
-    if (!fresh) return size->second;
-    // The fewest of this size, each of which has a loss to keep.
-    request.micro_batches = static_cast<int>((request.batch + size->first - 1) / size->first);
-    return size->second = fits(model, request, in_flight);
+  // The fewest of this size, each of which has a loss to keep; they may all be smaller.
+  const auto micro_batches_of = [&](int64_t rows) {
+    return static_cast<int>((request.batch + rows - 1) / rows);
   };
-  for (int64_t m = 1; m <= nearby; ++m)
-    if (do_fit(m)) return static_cast<int>(m);
-  int64_t none = nearby;
-  int64_t some = most;
-  if (!do_fit(some)) some = std::min(most, request.batch / request.workers);
-  if (some <= none || !do_fit(some)) return 0;
-  while (some - none > 1) {
-    const int64_t middle = none + (some - none) / 2;
-    (do_fit(middle) ? some : none) = middle;
-  }
-  return static_cast<int>(some);
+  const auto try_with = [&](int64_t rows) {
+    request.micro_batches = micro_batches_of(rows);
+    TriedRows tried = try_rows(model, request, in_flight);
+    if (tried.within) tried.rows = rows;
+    return tried;
+  };
+  // Nothing takes nothing.
+  const TriedRows none{fewest - 1, true, 0};
+  TriedRows above{too_large};
+  if (lacks.of_device < 0) above.peak = lacks.cap + lacks.over;
+  const TriedRows most = MostRows(try_with, request.memory).between(none, above);
+  return most.rows < fewest ? 0 : micro_batches_of(most.rows);
 }
 
 // The fewest workers, up to twice the request's, that fit; 0 if none do.
@@ -131,12 +128,15 @@ class MemoryThatFits {
   std::map<int, int64_t> had_;
 };
 
-// Sizes that were given said how many rows a step has; a number does not.
-std::string rows_of_given(const PlanRequest& request) {
-  return request.given_sizes.empty() ? "" : format("--batch {} ", request.batch);
-}
-
 }  // namespace
+
+// Sizes that were given said how many rows a step has; a number does not.
+void tell_micro_batches(const PlanRequest& request, int micro_batches, Infeasible& infeasible) {
+  infeasible.micro_batches = micro_batches;
+  infeasible.smallest_change = format(
+      "{}--micro-batches {}",
+      request.given_sizes.empty() ? "" : format("--batch {} ", request.batch), micro_batches);
+}
 
 // Smaller micro-batches cost nothing but time, more workers are there to be had, more memory
 // perhaps not: the first of these that is enough.
@@ -148,8 +148,8 @@ void find_smallest_change(const Model& model, const PlanRequest& request, const 
     more.memory = infeasible.cap + infeasible.over;
     infeasible.is_enough = fits(model, more, in_flight);
   }
-  if (const int m = more_micro_batches(model, request, in_flight); m > 0)
-    infeasible.smallest_change = format("{}--micro-batches {}", rows_of_given(request), m);
+  if (const int m = more_micro_batches(model.as_read(), request, in_flight, infeasible); m > 0)
+    tell_micro_batches(request, m, infeasible);
   else if (const int w = more_workers(model, request, in_flight); w > 0)
     infeasible.smallest_change = format("--workers {}", w);
   else if (request.speed.capacities.has_caps() || !request.placement.empty())

@@ -31,14 +31,17 @@ std::variant<Plan, Infeasible> plan_or_shortage(const Model& model, const PlanRe
                                                 const InFlight& in_flight);
 void find_smallest_change(const Model& model, const PlanRequest& request, const InFlight& in_flight,
                           Infeasible& infeasible);
+// That the smallest change is so many micro-batches.
+void tell_micro_batches(const PlanRequest& request, int micro_batches, Infeasible& infeasible);
 // What find_smallest_change() does first. Of a hybrid cut, whose boundaries take less under a cap
 // just above what they can do than under one far below: whether less memory than it says would do,
 // by ever lower caps.
 void look_for_less(const Model& model, const PlanRequest& request, const InFlight& in_flight,
                    Infeasible& infeasible);
 
-// The request, and of a hybrid cut whose groups would go by sample under a cap the same by feature
-// alone. Of a model before any rewrite.
+// The request, and of a hybrid cut whose groups would go by sample under a cap the same with some
+// of them by feature, and with all: of many groups those with most weights. Of a model before any
+// rewrite.
 std::vector<PlanRequest> ways_of(const Model& model, const PlanRequest& request);
 
 // What there is no plan of, in the way that lacks least.

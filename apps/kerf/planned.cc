@@ -40,11 +40,8 @@ void fit_batch(const PlanFlags& flags, const partitioner::Model& model,
   request.batch = partitioner::largest_batch(model, request, in_flight);
 }
 
-template <class Answer>
-void refuse_infeasible(const Answer& answer) {
-  if (const auto* why = std::get_if<partitioner::Infeasible>(&answer))
-    throw Error(ErrorCode::kInfeasible, why->text());
-}
+// What a plan that was asked for lacks; empty: it was made.
+using Lacks = std::optional<partitioner::Infeasible>;
 
 // How a plan is searched for.
 struct Search {
@@ -97,8 +94,8 @@ bool has_shared_workers(const partitioner::PlanRequest& request) {
                                    : request.workers > request.workers_bound();
 }
 
-void place_stages(const PlanFlags& flags, const partitioner::PlanRequest& request,
-                  const partitioner::InFlight& in_flight, const Search& search, Planned& planned) {
+Lacks place_stages(const PlanFlags& flags, const partitioner::PlanRequest& request,
+                   const partitioner::InFlight& in_flight, const Search& search, Planned& planned) {
   planned.model = partitioner::model_for(planned.model, request);
   std::optional<SignOfLife> life;
   if (!search.quietly) life.emplace(life_on_stderr());
@@ -107,25 +104,24 @@ void place_stages(const PlanFlags& flags, const partitioner::PlanRequest& reques
     if (life) life->tell("placing stages on workers", plural(++tried, "plan"));
   });
   auto answer = partitioner::plan_shared_workers(planned.model, request, in_flight, *objective);
-  refuse_infeasible(answer);
+  if (auto* const lacks = std::get_if<partitioner::Infeasible>(&answer)) return std::move(*lacks);
   planned.plan = std::get<partitioner::Plan>(std::move(answer));
+  return {};
 }
 
-void make(const PlanFlags& flags, const partitioner::PlanRequest& request,
-          const partitioner::InFlight& in_flight, const Search& search, Planned& planned) {
-  if (has_shared_workers(request)) {
-    place_stages(flags, request, in_flight, search, planned);
-    return;
-  }
+Lacks make(const PlanFlags& flags, const partitioner::PlanRequest& request,
+           const partitioner::InFlight& in_flight, const Search& search, Planned& planned) {
+  if (has_shared_workers(request)) return place_stages(flags, request, in_flight, search, planned);
   auto answer = partitioner::plan_model(planned.model, request, in_flight);
-  refuse_infeasible(answer);
+  if (auto* const lacks = std::get_if<partitioner::Infeasible>(&answer)) return std::move(*lacks);
   auto& made = std::get<partitioner::PlannedModel>(answer);
   planned.model = std::move(made.model);
   planned.plan = std::move(made.plan);
+  return {};
 }
 
-void choose(const PlanFlags& flags, const partitioner::PlanRequest& request,
-            const partitioner::InFlight& in_flight, const Search& search, Planned& planned) {
+Lacks choose(const PlanFlags& flags, const partitioner::PlanRequest& request,
+             const partitioner::InFlight& in_flight, const Search& search, Planned& planned) {
   const auto objective = step_of(flags, request, search);
   std::optional<SignOfLife> life;
   if (!search.quietly) life.emplace(life_on_stderr());
@@ -134,11 +130,12 @@ void choose(const PlanFlags& flags, const partitioner::PlanRequest& request,
                                            search.end_if_stopped();
                                            if (life) life->tell("choosing a plan", what);
                                          });
-  refuse_infeasible(answer);
+  if (auto* const lacks = std::get_if<partitioner::Infeasible>(&answer)) return std::move(*lacks);
   auto& choice = std::get<partitioner::Choice>(answer);
   planned.model = std::move(choice.model);
   planned.plan = std::move(choice.plan);
   planned.tried = std::move(choice.tried);
+  return {};
 }
 
 // The plan with the replicas that its schedule wants of every stage.
@@ -181,23 +178,39 @@ bool wants_more_slots(const PlanFlags& flags, Planned& planned, partitioner::Pla
   return true;
 }
 
-// Where nothing fits, what is told would do is to have room for the slots that are wanted of the
-// plan without caps: whether these are more than were planned for.
-bool wants_more_slots_anyway(const PlanFlags& flags, const partitioner::InFlight& in_flight,
-                             const Search& search, Planned& planned,
-                             partitioner::PlanRequest& request) {
-  if (flags.cut == kAutoCut || flags.slots || !is_built_in(request.schedule)) return false;
-  if (!request.is_capped()) return false;
-  Planned free = planned;
-  try {
-    make(flags, request.without_caps(), in_flight, search, free);
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::kInternal) throw;
-    return false;
+// What tells how many slots plans near by want: the request without caps; where each may want some
+// of its own, also those that do what is told would fit.
+std::vector<partitioner::PlanRequest> near_by(const partitioner::PlanRequest& request,
+                                              const partitioner::Infeasible& told) {
+  std::vector<partitioner::PlanRequest> result{request.without_caps()};
+  if (!has_shared_workers(request) && request.setting.slots == partitioner::Setting{}.slots)
+    return result;
+  if (told.of_device < 0 && told.is_enough) {
+    result.push_back(request);
+    result.back().memory = told.cap + told.over;
   }
-  if (!wants_more_slots(flags, free, request)) return false;
-  planned.setting.slots = request.setting.slots;
-  return true;
+  if (told.micro_batches > 0) {
+    result.push_back(request);
+    result.back().given_sizes.clear();
+    result.back().micro_batches = told.micro_batches;
+  }
+  return result;
+}
+
+// Whether a plan near by wants more slots than were planned for; then they are part of what is to
+// be told.
+bool wants_more_slots(const PlanFlags& flags, const partitioner::InFlight& in_flight,
+                      const Search& search, const partitioner::Infeasible& told,
+                      const Planned& planned, partitioner::PlanRequest& request) {
+  if (flags.cut == kAutoCut || flags.slots || !is_built_in(request.schedule)) return false;
+  for (partitioner::PlanRequest& each : near_by(request, told)) {
+    Planned other = planned;
+    if (make(flags, each, in_flight, search, other)) continue;
+    if (!wants_more_slots(flags, other, each)) continue;
+    request.setting.slots = each.setting.slots;
+    return true;
+  }
+  return false;
 }
 
 Planned found_by(const PlanFlags& flags, const Search& search) {
@@ -213,15 +226,13 @@ Planned found_by(const PlanFlags& flags, const Search& search) {
   const partitioner::Model model = planned.model;
   for (;; planned.model = model) {
     fit_batch(flags, planned.model, in_flight, request);
-    try {
-      if (flags.cut == kAutoCut)
-        choose(flags, request, in_flight, search, planned);
-      else
-        make(flags, request, in_flight, search, planned);
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::kInfeasible) throw;
+    const Lacks lacks = flags.cut == kAutoCut ? choose(flags, request, in_flight, search, planned)
+                                              : make(flags, request, in_flight, search, planned);
+    if (lacks) {
       planned.model = model;
-      if (!wants_more_slots_anyway(flags, in_flight, search, planned, request)) throw;
+      if (!wants_more_slots(flags, in_flight, search, *lacks, planned, request))
+        throw Error(ErrorCode::kInfeasible, lacks->text());
+      planned.setting.slots = request.setting.slots;
       continue;
     }
     replicate(flags, request, in_flight, planned);

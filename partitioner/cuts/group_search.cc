@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kMostGroupBoundaries = 40;  // of groups of any size
 constexpr int kLimits = 12;               // for the dearest stage, up to twice the least
-constexpr int kMostWorkers = 16;          // of groups of any size; beyond, powers of two
+constexpr int kManyWorkers = 16;          // of groups of any size; beyond, powers of two
 
 std::vector<GroupShape> shapes_of(int workers, bool by_feature) {
   std::vector<GroupShape> shapes{{workers, Way::kFeature}};
@@ -32,7 +32,7 @@ struct Cost {
 // Stages of given sizes, boundary by boundary.
 class GivenSizes {
  public:
-  GivenSizes(GroupPrices& prices, Groups groups, bool by_feature)
+  GivenSizes(GroupPrices& prices, Groups groups, const GroupSet& by_feature)
       : prices_(prices), groups_(std::move(groups)), by_feature_(by_feature) {
     int first = 0;
     for (const Group& group : groups_) {
@@ -61,8 +61,12 @@ class GivenSizes {
   };
   size_t index(size_t shape, size_t end) const { return shape * at(prices_.layers() + 1) + end; }
 
+  std::vector<GroupShape> shapes_of_stage(size_t stage) const {
+    return shapes_of(groups_[stage].shape.workers, by_feature_[stage]);
+  }
+
   void fill(int stage) {
-    const auto shapes = shapes_of(groups_[at(stage)].shape.workers, by_feature_);
+    const auto shapes = shapes_of_stage(at(stage));
     const int layers = prices_.layers();
     const int after = static_cast<int>(groups_.size()) - stage - 1;  // stages
     std::vector<State> states(shapes.size() * at(layers + 1));
@@ -74,8 +78,8 @@ class GivenSizes {
   }
 
   void reach(int stage, GroupShape shape, int begin, int end, State& state) {
-    const auto before = stage == 0 ? std::vector<GroupShape>{shape}
-                                   : shapes_of(groups_[at(stage) - 1].shape.workers, by_feature_);
+    const auto before =
+        stage == 0 ? std::vector<GroupShape>{shape} : shapes_of_stage(at(stage) - 1);
     for (size_t b = 0; b < before.size(); ++b) {
       const Cost from = stage == 0 ? Cost{0, 0} : states_[at(stage) - 1][index(b, at(begin))].cost;
       if (from.dearest >= GroupPrices::kNever) continue;
@@ -92,7 +96,7 @@ class GivenSizes {
     for (size_t stage = groups_.size(); stage-- > 0;) {
       const State& state = states_[stage][index(shape, at(end))];
       groups_[stage].end = end;
-      groups_[stage].shape = shapes_of(groups_[stage].shape.workers, by_feature_)[shape];
+      groups_[stage].shape = shapes_of_stage(stage)[shape];
       end = state.begin;
       shape = state.before;
     }
@@ -100,7 +104,7 @@ class GivenSizes {
 
   GroupPrices& prices_;
   Groups groups_;
-  const bool by_feature_;
+  const GroupSet by_feature_;
   std::vector<double> paces_;               // by stage
   std::vector<std::vector<State>> states_;  // by stage: by shape and end
 };
@@ -111,7 +115,7 @@ class AnySizes {
   AnySizes(GroupPrices& prices, int workers, bool samples_only)
       : prices_(prices), workers_(workers), boundaries_(chosen_boundaries(prices)) {
     for (int size = 1; size < workers; ++size) {
-      if (workers > kMostWorkers && (size & (size - 1)) != 0) continue;
+      if (workers > kManyWorkers && (size & (size - 1)) != 0) continue;
       if (!samples_only || size == 1) shapes_.push_back({size, Way::kFeature});
       if (size > 1) shapes_.push_back({size, Way::kSample});
     }
@@ -214,7 +218,7 @@ class AnySizes {
 
 }  // namespace
 
-Groups best_boundaries(GroupPrices& prices, Groups groups, bool by_feature) {
+Groups best_boundaries(GroupPrices& prices, Groups groups, const GroupSet& by_feature) {
   return GivenSizes(prices, std::move(groups), by_feature).best();
 }
 

@@ -16,8 +16,9 @@
 
 namespace kerf::partitioner {
 
-// Boundaries for groups of these sizes, each in its own way or, if `by_feature`, all by feature.
-Groups best_boundaries(GroupPrices& prices, Groups groups, bool by_feature);
+// Boundaries for groups of these sizes, each in the cheaper way, or those of `by_feature` by
+// feature.
+Groups best_boundaries(GroupPrices& prices, Groups groups, const GroupSet& by_feature);
 
 // Divisions over so many workers into two groups or more, `most` at most, the most promising first;
 // and behind them PipeDream's stages of replicas. No two are alike. Of many layers only boundaries

@@ -8,17 +8,46 @@
 
 namespace kerf::partitioner {
 
+namespace {
+
+constexpr size_t kFewGroups = 3;
+
+// What of these groups goes by feature beside all and none of them: where they are few, whatever
+// may be; else ever twice as many, from the first on.
+std::vector<GroupSet> some_of(const std::vector<size_t>& groups) {
+  std::vector<GroupSet> result;
+  const auto add = [&](const auto& is_in) {
+    GroupSet& some = result.emplace_back();
+    for (size_t i = 0; i < groups.size(); ++i) some[groups[i]] = is_in(i);
+  };
+  if (groups.size() > kFewGroups) {
+    for (size_t first = 1; first < groups.size(); first *= 2)
+      add([&](size_t i) { return i < first; });
+    return result;
+  }
+  for (size_t subset = 1; subset + 1 < (size_t{1} << groups.size()); ++subset)
+    add([&](size_t i) { return (subset >> i & 1) != 0; });
+  return result;
+}
+
+}  // namespace
+
 std::vector<PlanRequest> ways_of(const Model& model, const PlanRequest& request) {
   std::vector<PlanRequest> ways{request};
   if (request.cut != Cut::kHybrid || !request.is_capped()) return ways;
+  std::vector<size_t> by_sample;
   try {
-    if (!HybridCut(model, request).goes_by_sample(request)) return ways;
+    by_sample = HybridCut(model, request).by_sample(request);
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::kInternal) throw;
-    return ways;  // who plans it is told why it cannot be
+    if (error.code() == ErrorCode::kInternal) throw;  // else who plans it is told why it cannot be
   }
-  ways.push_back(request);
-  ways.back().by_sample = false;
+  if (by_sample.empty()) return ways;
+  std::vector<GroupSet> by_feature = some_of(by_sample);
+  by_feature.emplace_back().set();
+  for (const GroupSet& some : by_feature) {
+    ways.push_back(request);
+    ways.back().by_feature |= some;
+  }
   return ways;
 }
 

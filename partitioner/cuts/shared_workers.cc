@@ -1,6 +1,7 @@
 #include "partitioner/shared_workers.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <tuple>
@@ -264,14 +265,68 @@ class SharedWorkers {
   std::pair<double, double> cost_;  // its seconds and bottleneck
 };
 
-// Of a plan above the caps; other changes than of memory stay.
-void tell_less(const Plan& plan, const PlanRequest& request, Infeasible& lacks) {
-  auto less = shortage_of(plan, request);
-  if (!less || less->over >= lacks.over) return;
-  if (!lacks.smallest_change.starts_with("--memory"))
-    less->smallest_change = std::move(lacks.smallest_change);
-  lacks = *std::move(less);
-}
+// What would fit is told of stages in turn; from there down other places may need less.
+class SmallestChange {
+ public:
+  SmallestChange(const Model& model, const PlanRequest& request,
+                 std::function<std::optional<Plan>(const PlanRequest&)> best_within,
+                 Infeasible in_turn)
+      : model_(model),
+        request_(request),
+        best_within_(std::move(best_within)),
+        lacks_(std::move(in_turn)) {}
+
+  // Or a plan that fits, for what takes little is not always found at once under a cap of as much.
+  std::variant<Plan, Infeasible> find() {
+    PlanRequest wider = request_;
+    wider.memory = lacks_.cap + lacks_.over;
+    if (auto fitting = best_within_(wider)) {
+      Plan least = least_plan(model_, wider, *std::move(fitting), best_within_);
+      least.request->memory = request_.memory;
+      if (is_within(least, request_)) return least;
+      tell_less_memory(least);
+    }
+    find_fewer_micro_batches();
+    return std::move(lacks_);
+  }
+
+ private:
+  // Of a plan above the caps; other changes than of memory stay.
+  void tell_less_memory(const Plan& plan) {
+    auto less = shortage_of(plan, request_);
+    if (!less || less->over >= lacks_.over) return;
+    if (!lacks_.smallest_change.starts_with("--memory")) {
+      less->smallest_change = std::move(lacks_.smallest_change);
+      less->micro_batches = lacks_.micro_batches;
+    }
+    lacks_ = *std::move(less);
+  }
+
+  // By halves: each takes a search.
+  void find_fewer_micro_batches() {
+    const int in_turn = lacks_.micro_batches;
+    int some = in_turn > 0 ? in_turn
+                           : static_cast<int>(std::min<int64_t>(request_.batch, kMostMicroBatches));
+    int none = request_.micro_batches;
+    if (some <= none || (in_turn == 0 && !fits_in(some))) return;
+    while (some - none > 1) {
+      const int middle = none + (some - none) / 2;
+      (fits_in(middle) ? some : none) = middle;
+    }
+    if (some != in_turn) tell_micro_batches(request_, some, lacks_);
+  }
+  bool fits_in(int micro_batches) const {
+    PlanRequest request = request_;
+    request.given_sizes.clear();
+    request.micro_batches = micro_batches;
+    return best_within_(request).has_value();
+  }
+
+  const Model& model_;
+  const PlanRequest& request_;
+  const std::function<std::optional<Plan>(const PlanRequest&)> best_within_;
+  Infeasible lacks_;
+};
 
 }  // namespace
 
@@ -282,20 +337,10 @@ std::variant<Plan, Infeasible> plan_shared_workers(const Model& model, const Pla
     return SharedWorkers(model, caps, in_flight, objective).best();
   };
   if (auto best = best_within(request)) return *std::move(best);
-  // What would do is told of stages in turn; from there down other places may need less, and what
-  // takes little is not always found at once under a cap of as much.
   auto in_turn = make_plan(model, request, in_flight);
   auto* const lacks = std::get_if<Infeasible>(&in_turn);
   if (lacks == nullptr || lacks->of_device >= 0) return in_turn;
-  PlanRequest wider = request;
-  wider.memory = lacks->cap + lacks->over;
-  auto fitting = best_within(wider);
-  if (!fitting) return in_turn;
-  Plan least = least_plan(model, wider, *std::move(fitting), best_within);
-  least.request->memory = request.memory;
-  if (is_within(least, request)) return least;
-  tell_less(least, request, *lacks);
-  return in_turn;
+  return SmallestChange(model, request, best_within, std::move(*lacks)).find();
 }
 
 }  // namespace kerf::partitioner

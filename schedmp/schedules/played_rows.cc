@@ -40,9 +40,11 @@ class Game {
       if (free_[at(group)] <= now)
         if (const auto action = choose(group, now)) act(group, *action, now);
     }
-    for (const Done& done : stages_)
-      KERF_CHECK(done.gradient.size() == at(micro_batches_),
-                 "{} micro-batches at once stop a schedule", kept_);
+  }
+
+  bool is_over() const {
+    return std::ranges::all_of(
+        stages_, [&](const Done& done) { return done.gradient.size() == at(micro_batches_); });
   }
 
  private:
@@ -151,7 +153,11 @@ class Game {
 std::vector<std::vector<Action>> played_rows(int kept, const Pipeline& pipeline,
                                              const DistinctGroups& groups, int micro_batches,
                                              const ActionCosts& costs) {
-  return std::move(Game(kept, pipeline, groups, micro_batches, costs).rows);
+  for (const int all = micro_batches * pipeline.graph.stages();; ++kept) {
+    Game game(kept, pipeline, groups, micro_batches, costs);
+    if (game.is_over()) return std::move(game.rows);
+    KERF_CHECK(kept < all, "{} micro-batches at once stop a schedule", kept);
+  }
 }
 
 }  // namespace kerf::schedmp

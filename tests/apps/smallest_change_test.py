@@ -59,6 +59,19 @@ class SmallestChange(KerfTest):
                         offered |= self.check(asked, peak * percent // 100)
         self.assertEqual(offered, {"--memory", "--micro-batches", "--workers"})
 
+    def test_of_plans_that_want_slots_of_their_own(self):
+        for schedule in ("interleaved", "zbv"):
+            asked = ("seq2seq", "--cut", "layer", "--workers", 3, "--schedule", schedule)
+            peak = max(json.loads(run("plan", *asked, "--json").stdout)["proved_bytes"])
+            for percent in (70, 45):
+                cap = peak * percent // 100
+                with self.subTest(schedule=schedule, percent=percent):
+                    refusal = self.refusal(*asked, "--memory", cap)
+                    if percent == 45:
+                        self.assertIsNotNone(refusal)
+                    for change in refusal[-1] if refusal else ():
+                        self.assertIsNone(self.refusal(*asked, "--memory", cap, *change.split()), change)
+
 
 if __name__ == "__main__":
     unittest.main(argv=[each for each in sys.argv if each != "full"])

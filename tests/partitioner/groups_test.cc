@@ -92,7 +92,23 @@ TEST(Groups, TrainAsOneWorkerDoes) {
   }
 }
 
-// Of every way to place two boundaries, by the same prices.
+// Of every way to place two boundaries with two groups in whichever way they may go, by the same
+// prices; the third has one worker.
+double least_price(GroupPrices& prices, const GroupSet& by_feature) {
+  double least = GroupPrices::kNever;
+  for (const Way first_way : {Way::kFeature, Way::kSample})
+    for (const Way second_way : {Way::kFeature, Way::kSample}) {
+      if (first_way == Way::kSample && by_feature[0]) continue;
+      if (second_way == Way::kSample && by_feature[1]) continue;
+      for (int first = 1; first < 7; ++first)
+        for (int second = first + 1; second < 8; ++second) {
+          const Groups groups = {{first, {2, first_way}}, {second, {2, second_way}}, {8, {1}}};
+          least = std::min(least, price_of(prices, groups));
+        }
+    }
+  return least;
+}
+
 TEST(GroupSearch, FindsTheBestBoundaries) {
   for (uint32_t seed = 0; seed < 20; ++seed) {
     Random random(seed);
@@ -101,17 +117,12 @@ TEST(GroupSearch, FindsTheBestBoundaries) {
     const Model model = make_zoo_model("mlp", {sizes});
     const PlanRequest request = request_of(Cut::kHybrid, 5, 64, 4);
     GroupPrices prices(model, request);
-    const Groups best = best_boundaries(prices, even_groups(5, 3), true);
-    double least = GroupPrices::kNever;
-    for (int first = 1; first < 7; ++first)
-      for (int second = first + 1; second < 8; ++second) {
-        Groups groups = even_groups(5, 3);
-        groups[0].end = first;
-        groups[1].end = second;
-        groups[2].end = 8;
-        least = std::min(least, price_of(prices, groups));
-      }
-    EXPECT_DOUBLE_EQ(price_of(prices, best), least) << seed;
+    for (const unsigned some : {0U, 1U, 2U, 3U, 7U}) {
+      const Groups best = best_boundaries(prices, even_groups(5, 3), GroupSet(some));
+      for (size_t group = 0; group < best.size(); ++group)
+        EXPECT_TRUE(!GroupSet(some)[group] || best[group].shape.way == Way::kFeature) << seed;
+      EXPECT_DOUBLE_EQ(price_of(prices, best), least_price(prices, GroupSet(some))) << seed;
+    }
   }
 }
 

@@ -22,7 +22,7 @@ class HybridCut : public ::testing::Test {
     request.workers = workers;
     request.stages = stages;
     request.speed = speed_;
-    request.by_sample = by_sample_;
+    request.by_feature = by_feature_;
     model_ = model;
     plan_ = std::get<Plan>(make_plan(model, request, *hold_everything()));
   }
@@ -39,7 +39,7 @@ class HybridCut : public ::testing::Test {
   // The wire costs nothing, unless a test is of it.
   DeviceSpeed speed_{.link_bytes_per_second = std::numeric_limits<double>::infinity(),
                      .link_seconds = 0};
-  bool by_sample_ = true;
+  GroupSet by_feature_;
   Model model_;
   Plan plan_;
 };
@@ -86,7 +86,7 @@ TEST_F(HybridCut, AnAddAcrossStagesFollowsWhatIsInItsOwn) {
   Builder b("skip");
   const ValueId h = b.gemm(b.input("x", {ops::kBatch, 8}), 8, "h");
   b.loss(b.add(h, b.gemm(h, 8, "g"), "add"));
-  by_sample_ = false;
+  by_feature_.set();
   cut(b.build(), 4, 2);
   EXPECT_EQ(layout("h"), "split on axis 1 over 0,1");
   EXPECT_EQ(layout("add"), "split on axis 1 over 2,3");
@@ -174,7 +174,7 @@ TEST(HybridCutOfRandomSizes, IsTheBestOfAllWhereTheyAreFew) {
     Random random(seed);
     const Model model = random_perceptron(4 + draw(random, 5), random);
     PlanRequest request = random_request(random);
-    request.by_sample = false;
+    request.by_feature.set();
     EXPECT_NEAR(over_the_best(model, request), 1, 1e-9) << seed;
   }
 }
@@ -199,7 +199,7 @@ TEST(HybridCutOfRandomSizes, IsFoundWhereTheyAreMany) {
     PlanRequest request = random_request(random);
     request.stages = 3;  // 465 ways
     request.workers = 5;
-    request.by_sample = false;
+    request.by_feature.set();
     EXPECT_NEAR(over_the_best(model, request), 1, 1e-9) << seed;
   }
 }
@@ -216,7 +216,7 @@ TEST(HybridCutUnderACap, TakesAnotherBoundaryWhereTheBestNeedsMore) {
   PlanRequest request;
   request.cut = Cut::kHybrid;
   request.workers = 4;
-  request.by_sample = false;
+  request.by_feature.set();
   request.memory = kEnough;
   const Plan free = std::get<Plan>(make_plan(model, request, *hold_everything()));
   int fewer = 0;
@@ -277,7 +277,7 @@ TEST_P(HybridCutThatGoesBySample, DoesSoUnderACapThatItIsWithin) {
 
 TEST_P(HybridCutThatGoesBySample, FitsWhereGroupsByFeatureDo) {
   PlanRequest features = request_;
-  features.by_sample = false;
+  features.by_feature.set();
   features.memory = kEnough;
   const PlannedModel wide = planned(model_, features);
   request_.memory = largest_peak(wide.plan);
@@ -300,6 +300,38 @@ INSTANTIATE_TEST_SUITE_P(Zoo, HybridCutThatGoesBySample,
                                            BySampleCase{"seq2seq", {.width = 0.25}, 4}),
                          [](const auto& each) { return std::string(each.param.model); });
 
+// Members that go by sample have all weights of their layers, and by feature all values: what fits
+// may be one group in one way, another in the other.
+TEST(HybridCutUnderACap, GoesWhicheverWayIsTheBestThatFits) {
+  const Model model = make_zoo_model("lenet5", {.width = 0.5});
+  PlanRequest request;
+  request.cut = Cut::kHybrid;
+  request.workers = 6;
+  request.stages = 3;
+  const auto bottleneck_of = [&](const GroupSet& by_feature) {
+    PlanRequest asked = request;
+    asked.by_feature = by_feature;
+    const Model as_asked = model_for(model, asked);
+    const auto plan = plan_within(as_asked, asked, *hold_everything());
+    return plan ? plan->bottleneck : std::numeric_limits<double>::infinity();
+  };
+  const int64_t free = largest_peak(planned(model, request).plan);
+  request.memory = 1;
+  const auto none = plan_model(model, request, *hold_everything());
+  const int64_t told = 1 + std::get<Infeasible>(none).over;
+  int mixed = 0;
+  for (const int64_t cap : {told, (told + free) / 2, free - 1, free}) {
+    request.memory = cap;
+    double least = std::numeric_limits<double>::infinity();
+    for (unsigned some = 0; some < 8; ++some) least = std::min(least, bottleneck_of(some));
+    const double of_one_way = std::min(bottleneck_of({}), bottleneck_of(GroupSet().set()));
+    ASSERT_LT(least, std::numeric_limits<double>::infinity());
+    EXPECT_LE(planned(model, request).plan.bottleneck, least * (1 + 1e-12)) << cap;
+    mixed += least < of_one_way * 0.99 ? 1 : 0;
+  }
+  EXPECT_GT(mixed, 0);
+}
+
 // By feature four workers of a group have nothing to do, where a layer has three features.
 TEST(HybridCutUnderACap, GoesBySampleWhereThereIsNoOtherWay) {
   const Model model = make_zoo_model("mlp", {{64, 3, 3, 3, 4}});
@@ -311,7 +343,7 @@ TEST(HybridCutUnderACap, GoesBySampleWhereThereIsNoOtherWay) {
   EXPECT_EQ(planned(model, request).plan.stages.size(), free.plan.stages.size());
   EXPECT_GE(largest_batch(model, request, *hold_everything()), request.batch);
   EXPECT_TRUE(fits(model, request, *hold_everything()));
-  request.by_sample = false;
+  request.by_feature.set();
   EXPECT_THROW(planned(model, request), Error);
 }
 
@@ -348,7 +380,7 @@ TEST(HybridCutOfManyLayers, TriesSomePlans) {
   request.cut = Cut::kHybrid;
   request.stages = 8;
   request.workers = 8;
-  request.by_sample = false;
+  request.by_feature.set();
   request.memory = int64_t{1} << 40;
   int tries = 0;
   const auto peaks = [&](const Assignment& assignment, std::optional<double>) {

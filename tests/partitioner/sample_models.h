@@ -66,7 +66,7 @@ inline std::vector<Planned> sample_plans() {
       for (const int workers : {2, 3, 4}) {
         PlanRequest request = request_of(static_cast<Cut>(row), workers);
         // Groups go by feature, which follows from the cut.
-        if (request.cut == Cut::kHybrid) request.by_sample = false;
+        if (request.cut == Cut::kHybrid) request.by_feature.set();
         result.push_back({model, plan_of(model, request)});
       }
   return result;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 
 #include "runtime/error.h"
 #include "schedmp/kept.h"
@@ -236,6 +237,34 @@ TEST(Shapes, GroupsActAsOne) {
   EXPECT_EQ(schedule.rows[0], schedule.rows[2]);
   EXPECT_EQ(schedule.rows[1], schedule.rows[3]);
   EXPECT_EQ(schedule.rows[0], made("zbv", 2, 3).rows[0]);
+}
+
+// Each stage reads some of those before it, or none.
+partitioner::StageGraph random_graph(int stages, uint32_t seed) {
+  std::mt19937 random(seed);
+  partitioner::StageGraph graph;
+  graph.reads.resize(static_cast<size_t>(stages));
+  graph.gradients.resize(static_cast<size_t>(stages));
+  for (int stage = 1; stage < stages; ++stage)
+    for (int before = 0; before < stage; ++before)
+      if (random() % 3 == 0) {
+        graph.reads[static_cast<size_t>(stage)].push_back(before);
+        graph.gradients[static_cast<size_t>(before)].push_back(stage);
+      }
+  return graph;
+}
+
+TEST(Shapes, TakeStagesThatReadWhicheverOthers) {
+  for (const int workers : {2, 3, 4})
+    for (const std::string& name : tests::schedules_of(workers, 7))
+      for (uint32_t seed = 0; seed < 100; ++seed) {
+        const int stages = chain_of_shape(name, workers).graph.stages();
+        const auto graph = random_graph(stages, seed);
+        Schedule schedule = make_schedule(name, {groups_of_shape(name, workers, 0), graph}, 7);
+        EXPECT_THAT(check_order(schedule), testing::IsEmpty()) << name << seed;
+        schedule = as_it_is_proved(schedule);
+        EXPECT_THAT(unfold(schedule, graph).stuck, testing::IsEmpty()) << name << seed;
+      }
 }
 
 // Wherever a stage waits for less than the one before it.

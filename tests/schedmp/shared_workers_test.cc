@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "partitioner/tried_plan.h"
 #include "schedmp/schedules.h"
 #include "schedmp/verify.h"
 #include "tests/partitioner/sample_models.h"
@@ -122,6 +123,29 @@ TEST_P(SharedWorkers, AreToldTheLeastUnderWhichAPlanIsFound) {
     EXPECT_TRUE(std::holds_alternative<Infeasible>(shared(model, request))) << name;
   }
   EXPECT_GT(less, 0);
+}
+
+TEST_P(SharedWorkers, AreToldMicroBatchesThatSomePlacesDoWith) {
+  const Model model = partitioner::make_zoo_model("mlp");
+  PlanRequest request = request_of(3, 2);
+  request.batch = 128;
+  const Plan free = std::get<Plan>(shared(model, request));
+  int fewer = 0;
+  for (const int64_t percent : {95, 90, 85}) {
+    request.memory = peak_of(free) * percent / 100;
+    const auto answer = shared(model, request);
+    const auto* told = std::get_if<Infeasible>(&answer);
+    if (told == nullptr || told->micro_batches == 0) continue;
+    EXPECT_EQ(told->smallest_change, kerf::format("--micro-batches {}", told->micro_batches));
+    const auto of_turns = in_turn(model, request);
+    const int in_turns = std::get<Infeasible>(of_turns).micro_batches;
+    fewer += in_turns == 0 || told->micro_batches < in_turns ? 1 : 0;
+    PlanRequest followed = request;
+    followed.micro_batches = told->micro_batches;
+    EXPECT_TRUE(std::holds_alternative<Plan>(shared(model, followed))) << percent;
+  }
+  // GPipe keeps all micro-batches, however small.
+  EXPECT_EQ(fewer > 0, request.schedule == "1f1b");
 }
 
 TEST_P(SharedWorkers, KeepApartWhatIsToBeApart) {
