@@ -34,7 +34,7 @@ struct PlanRequest {
   Minimise minimise = Minimise::kTime;
   Setting setting;
   bool pairs = true;  // feature and hybrid: what follows a product may be divided by its inputs
-  // hybrid: groups that go by feature, where by sample is cheaper, too
+  // hybrid: groups that go by feature even where by sample is cheaper
   GroupSet by_feature = {};
   std::string shares;  // free cut: text of the shares file
   std::string shares_origin;
@@ -81,10 +81,12 @@ struct Infeasible {
   int64_t cap = 0;
   int64_t over = 0;             // bytes
   std::string smallest_change;  // "--memory 52428800", "--workers 4", "--micro-batches 16"
-  int micro_batches = 0;        // if it is to have so many
+  int micro_batches = 0;        // those of it; 0: it is another change
   int of_device = -1;           // the worker whose device has no more; -1: the cap is everybody's
   bool is_enough = true;        // so much more for everybody, whatever caps devices have
   std::string text() const;
+  // What the smallest change is; 0: more memory for everybody.
+  void tell_micro_batches(const PlanRequest& request, int micro_batches);
 };
 
 // The model with its nodes rewritten (rewrite.h) as the request's cut needs them: what to make a

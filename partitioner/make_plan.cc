@@ -268,9 +268,11 @@ void look_for_less(const Model& model, const PlanRequest& request, const InFligh
 std::variant<Plan, Infeasible> make_plan(const Model& model, const PlanRequest& request,
                                          const InFlight& in_flight) {
   auto answer = plan_or_shortage(model, request, in_flight);
-  if (auto* const infeasible = std::get_if<Infeasible>(&answer))
-    find_smallest_change(model, request, in_flight, *infeasible);
-  return answer;
+  auto* const lacks = std::get_if<Infeasible>(&answer);
+  if (lacks == nullptr) return answer;
+  Shortage shortage{std::move(*lacks), model, request};
+  find_smallest_change(request, in_flight, shortage);
+  return std::move(shortage.lacks);
 }
 
 }  // namespace kerf::partitioner

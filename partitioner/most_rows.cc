@@ -68,7 +68,8 @@ TriedRows MostRows::between(const TriedRows& fits, const TriedRows& above) {
       before_ = std::exchange(fits_, next);
     else
       above_ = next;
-    halve = !halve && above_.rows < end_ && above_.rows - fits_.rows > gap / 2;
+    const bool may_halve = above_.peak || above_.rows < end_;  // what is above is known to be
+    halve = !halve && may_halve && above_.rows - fits_.rows > gap / 2;
   }
   return fits_;
 }

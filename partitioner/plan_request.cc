@@ -54,6 +54,16 @@ std::string Infeasible::text() const {
   return text;
 }
 
+// Sizes that were given said how many rows a step has; a number does not.
+void Infeasible::tell_micro_batches(const PlanRequest& request, int so_many) {
+  micro_batches = so_many;
+  smallest_change =
+      so_many == 0 ? format("--memory {}", cap + over)
+                   : format("{}--micro-batches {}",
+                            request.given_sizes.empty() ? "" : format("--batch {} ", request.batch),
+                            so_many);
+}
+
 std::optional<int64_t> PlanRequest::cap_of(int worker) const {
   const std::optional<int64_t> own = speed.capacities.memory_of(worker);
   return own && memory ? std::min(*own, *memory) : own ? own : memory;

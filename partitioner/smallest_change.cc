@@ -130,30 +130,22 @@ class MemoryThatFits {
 
 }  // namespace
 
-// Sizes that were given said how many rows a step has; a number does not.
-void tell_micro_batches(const PlanRequest& request, int micro_batches, Infeasible& infeasible) {
-  infeasible.micro_batches = micro_batches;
-  infeasible.smallest_change = format(
-      "{}--micro-batches {}",
-      request.given_sizes.empty() ? "" : format("--batch {} ", request.batch), micro_batches);
-}
-
 // Smaller micro-batches cost nothing but time, more workers are there to be had, more memory
 // perhaps not: the first of these that is enough.
-void find_smallest_change(const Model& model, const PlanRequest& request, const InFlight& in_flight,
-                          Infeasible& infeasible) {
-  look_for_less(model, request, in_flight, infeasible);
-  if (request.speed.capacities.has_caps() && infeasible.of_device < 0) {
-    PlanRequest more = request;
-    more.memory = infeasible.cap + infeasible.over;
-    infeasible.is_enough = fits(model, more, in_flight);
+void find_smallest_change(const PlanRequest& asked, const InFlight& in_flight, Shortage& shortage) {
+  auto& [lacks, model, way] = shortage;
+  look_for_less(model, way, in_flight, lacks);
+  if (asked.speed.capacities.has_caps() && lacks.of_device < 0) {
+    PlanRequest more = asked;
+    more.memory = lacks.cap + lacks.over;
+    lacks.is_enough = fits(model, more, in_flight);
   }
-  if (const int m = more_micro_batches(model.as_read(), request, in_flight, infeasible); m > 0)
-    tell_micro_batches(request, m, infeasible);
-  else if (const int w = more_workers(model, request, in_flight); w > 0)
-    infeasible.smallest_change = format("--workers {}", w);
-  else if (request.speed.capacities.has_caps() || !request.placement.empty())
-    MemoryThatFits(model, request, in_flight).tell(infeasible);
+  if (const int m = more_micro_batches(model.as_read(), asked, in_flight, lacks); m > 0)
+    lacks.tell_micro_batches(asked, m);
+  else if (const int w = more_workers(model, asked, in_flight); w > 0)
+    lacks.smallest_change = format("--workers {}", w);
+  else if (asked.speed.capacities.has_caps() || !asked.placement.empty())
+    MemoryThatFits(model, way, in_flight).tell(lacks);
 }
 
 }  // namespace kerf::partitioner

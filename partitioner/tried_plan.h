@@ -25,14 +25,9 @@ std::optional<Infeasible> shortage_of(const Plan& plan, const PlanRequest& reque
 Plan least_plan(const Model& model, PlanRequest request, Plan plan,
                 const std::function<std::optional<Plan>(const PlanRequest&)>& within);
 
-// make_plan() in two steps, for who asks of several cuts: of what is infeasible only the memory
-// that would do; then the smallest change, which takes plans of other requests.
+// make_plan() for who asks of several cuts: of what is infeasible only the memory that would do.
 std::variant<Plan, Infeasible> plan_or_shortage(const Model& model, const PlanRequest& request,
                                                 const InFlight& in_flight);
-void find_smallest_change(const Model& model, const PlanRequest& request, const InFlight& in_flight,
-                          Infeasible& infeasible);
-// That the smallest change is so many micro-batches.
-void tell_micro_batches(const PlanRequest& request, int micro_batches, Infeasible& infeasible);
 // What find_smallest_change() does first. Of a hybrid cut, whose boundaries take less under a cap
 // just above what they can do than under one far below: whether less memory than it says would do,
 // by ever lower caps.
@@ -50,6 +45,8 @@ struct Shortage {
   Model model;       // as rewritten for that way
   PlanRequest way;
 };
+// What else would do, in whatever way of what was asked: it takes plans of other requests.
+void find_smallest_change(const PlanRequest& asked, const InFlight& in_flight, Shortage& shortage);
 // plan_model() before the smallest change.
 std::variant<PlannedModel, Shortage> plan_model_or_shortage(const Model& model,
                                                             const PlanRequest& request,

@@ -162,55 +162,86 @@ void replicate(const PlanFlags& flags, const partitioner::PlanRequest& request,
 
 // A schedule that is built in has as many slots as it needs between the plan's stages, where nobody
 // said how many; then they are part of what the plan is made for.
-bool wants_more_slots(const PlanFlags& flags, Planned& planned, partitioner::PlanRequest& request) {
-  if (flags.slots || !is_built_in(request.schedule)) return false;
+bool chooses_slots(const PlanFlags& flags, const partitioner::PlanRequest& request) {
+  return !flags.slots && is_built_in(request.schedule);
+}
+
+int fewest_slots(const Planned& planned, const partitioner::PlanRequest& request) {
   const schedmp::Pipeline pipeline = pipeline_of(planned.model, planned.plan);
   const schedmp::Schedule steps = schedmp::in_full_flight(
       schedmp::as_it_runs(schedmp::make_step(request.schedule, pipeline, request.micro_batches)));
-  const int least = schedmp::smallest_buffer(steps, pipeline.graph);
-  if (least <= request.setting.slots) return false;
+  return schedmp::smallest_buffer(steps, pipeline.graph);
+}
+
+bool wants_more_slots(const PlanFlags& flags, Planned& planned, partitioner::PlanRequest& request) {
+  if (!chooses_slots(flags, request)) return false;
+  const int fewest = fewest_slots(planned, request);
+  if (fewest <= request.setting.slots) return false;
   require(
-      least <= kMostSlots, "--schedule",
+      fewest <= kMostSlots, "--schedule",
       format("{} sends up to {} messages ahead between these stages, and a path has {} slots at "
              "most; use fewer --micro-batches",
-             request.schedule, least, kMostSlots));
-  request.setting.slots = planned.setting.slots = least;
+             request.schedule, fewest, kMostSlots));
+  request.setting.slots = planned.setting.slots = fewest;
   return true;
 }
 
-// What tells how many slots plans near by want: the request without caps; where each may want some
-// of its own, also those that do what is told would fit.
-std::vector<partitioner::PlanRequest> near_by(const partitioner::PlanRequest& request,
-                                              const partitioner::Infeasible& told) {
-  std::vector<partitioner::PlanRequest> result{request.without_caps()};
-  if (!has_shared_workers(request) && request.setting.slots == partitioner::Setting{}.slots)
-    return result;
-  if (told.of_device < 0 && told.is_enough) {
-    result.push_back(request);
-    result.back().memory = told.cap + told.over;
+// What another request lacks than the one that nothing fits, with the slots that its plans want,
+// which it has then.
+Lacks lacks_beside(const PlanFlags& flags, const partitioner::InFlight& in_flight,
+                   const Search& search, const Planned& planned, partitioner::PlanRequest& other) {
+  try {
+    for (;;) {
+      Planned of_other = planned;
+      if (auto lacks = make(flags, other, in_flight, search, of_other)) return lacks;
+      if (!wants_more_slots(flags, of_other, other)) return {};
+    }
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kInternal) throw;
+    return partitioner::Infeasible{};  // whatever it is, there is no plan
   }
-  if (told.micro_batches > 0) {
-    result.push_back(request);
-    result.back().given_sizes.clear();
-    result.back().micro_batches = told.micro_batches;
-  }
-  return result;
 }
 
-// Whether a plan near by wants more slots than were planned for; then they are part of what is to
-// be told.
-bool wants_more_slots(const PlanFlags& flags, const partitioner::InFlight& in_flight,
-                      const Search& search, const partitioner::Infeasible& told,
-                      const Planned& planned, partitioner::PlanRequest& request) {
-  if (flags.cut == kAutoCut || flags.slots || !is_built_in(request.schedule)) return false;
-  for (partitioner::PlanRequest& each : near_by(request, told)) {
-    Planned other = planned;
-    if (make(flags, each, in_flight, search, other)) continue;
-    if (!wants_more_slots(flags, other, each)) continue;
-    request.setting.slots = each.setting.slots;
+// Whether plans may differ in the slots that they want, for all that is known.
+bool may_differ_in_slots(const partitioner::PlanRequest& request) {
+  return has_shared_workers(request) || request.setting.slots != partitioner::Setting{}.slots;
+}
+
+// Whether the plan without caps, or that within the memory that is told would do, wants more slots
+// than were planned for; then they are part of what is to be told.
+bool others_want_more_slots(const PlanFlags& flags, const partitioner::InFlight& in_flight,
+                            const Search& search, const partitioner::Infeasible& told,
+                            const Planned& planned, partitioner::PlanRequest& request) {
+  if (flags.cut == kAutoCut || !chooses_slots(flags, request)) return false;
+  std::vector<partitioner::PlanRequest> others{request.without_caps()};
+  if (may_differ_in_slots(request) && told.of_device < 0 && told.is_enough) {
+    others.push_back(request);
+    others.back().memory = told.cap + told.over;
+  }
+  for (partitioner::PlanRequest& other : others) {
+    lacks_beside(flags, in_flight, search, planned, other);
+    if (other.setting.slots == request.setting.slots) continue;
+    request.setting.slots = other.setting.slots;
     return true;
   }
   return false;
+}
+
+// As many micro-batches as are told would do may want more slots, with which they do not fit: then
+// even more of them, or else memory, are the smallest change.
+void follow_micro_batches(const PlanFlags& flags, const partitioner::InFlight& in_flight,
+                          const Search& search, const Planned& planned,
+                          const partitioner::PlanRequest& request, partitioner::Infeasible& told) {
+  if (flags.cut == kAutoCut || !chooses_slots(flags, request)) return;
+  if (!may_differ_in_slots(request)) return;
+  while (told.micro_batches > 0) {
+    partitioner::PlanRequest followed = request;
+    followed.given_sizes.clear();
+    followed.micro_batches = told.micro_batches;
+    const Lacks lacks = lacks_beside(flags, in_flight, search, planned, followed);
+    if (!lacks) return;
+    told.tell_micro_batches(request, lacks->micro_batches);
+  }
 }
 
 Planned found_by(const PlanFlags& flags, const Search& search) {
@@ -226,12 +257,14 @@ Planned found_by(const PlanFlags& flags, const Search& search) {
   const partitioner::Model model = planned.model;
   for (;; planned.model = model) {
     fit_batch(flags, planned.model, in_flight, request);
-    const Lacks lacks = flags.cut == kAutoCut ? choose(flags, request, in_flight, search, planned)
-                                              : make(flags, request, in_flight, search, planned);
+    Lacks lacks = flags.cut == kAutoCut ? choose(flags, request, in_flight, search, planned)
+                                        : make(flags, request, in_flight, search, planned);
     if (lacks) {
       planned.model = model;
-      if (!wants_more_slots(flags, in_flight, search, *lacks, planned, request))
+      if (!others_want_more_slots(flags, in_flight, search, *lacks, planned, request)) {
+        follow_micro_batches(flags, in_flight, search, planned, request, *lacks);
         throw Error(ErrorCode::kInfeasible, lacks->text());
+      }
       planned.setting.slots = request.setting.slots;
       continue;
     }

@@ -215,20 +215,6 @@ double dearest_of(GroupPrices& prices, const Groups& groups) {
   return dearest;
 }
 
-// Group -> bytes of weights and all else that is kept from step to step.
-std::vector<int64_t> kept_by_groups(const Model& model, const Groups& groups) {
-  const std::vector<size_t> layer_of = layer_of_nodes(model);
-  std::vector<int64_t> kept(groups.size());
-  for (const ValueId value : model.kept_values()) {
-    if (model.uses(value).empty()) continue;
-    const size_t layer = layer_of[at(model.uses(value).front().node)];
-    size_t group = 0;
-    while (at(groups[group].end) <= layer) ++group;
-    kept[group] += static_cast<int64_t>(model.value(value).spec.bytes(0));
-  }
-  return kept;
-}
-
 // By feature. A node is on the group of any stage that its layer can be in.
 std::vector<Rewrite> rewrites_wherever_stages_end(const Model& model, const PlanRequest& request,
                                                   const Groups& of_stages) {
@@ -257,10 +243,11 @@ Groups HybridCut::by_feature(const PlanRequest& request) {
                          GroupSet().set());
 }
 
-Groups HybridCut::by_either_way(const PlanRequest& request) {
+Groups HybridCut::groups(const PlanRequest& request) {
   Groups features = by_feature(request);
   if (request.by_feature.all() || request.updates_within || !request.pairs) return features;
   Groups either = best_boundaries(prices_, features, request.by_feature);
+  if (request.by_feature.any()) return either;
   const bool cheaper =
       dearest_of(prices_, either) < dearest_of(prices_, features) * (1 - kWorthAnotherWay);
   return cheaper ? either : features;
@@ -272,19 +259,8 @@ std::vector<Rewrite> HybridCut::rewrites_for(const PlanRequest& request,
   return rewrites_wherever_stages_end(model_, request, groups);
 }
 
-std::vector<size_t> HybridCut::by_sample(const PlanRequest& request) {
-  const Groups groups = by_either_way(request);
-  const std::vector<int64_t> kept = kept_by_groups(model_, groups);
-  std::vector<size_t> by_sample;
-  for (size_t s = 0; s < groups.size(); ++s)
-    if (groups[s].shape.way == Way::kSample) by_sample.push_back(s);
-  std::stable_sort(by_sample.begin(), by_sample.end(),
-                   [&](size_t a, size_t b) { return kept[a] > kept[b]; });
-  return by_sample;
-}
-
 std::vector<Rewrite> HybridCut::rewrites(const PlanRequest& request) {
-  return rewrites_for(request, by_either_way(request));
+  return rewrites_for(request, groups(request));
 }
 
 Assignment HybridCut::make(const CutTask& task) {
@@ -298,7 +274,7 @@ Assignment HybridCut::make(const CutTask& task) {
     return dearest_of(prices_, groups) < GroupPrices::kIdle && is_rewritten_for(groups);
   };
   const Groups features = by_feature(request);
-  Groups either = by_either_way(request);
+  Groups either = groups(request);
   std::optional<Boundaries> best;
   if (one_goes_by_sample(either) && is_rewritten_for(either)) {
     best.emplace(task, may_be, works, std::move(either), bound_).settle();

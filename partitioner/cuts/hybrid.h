@@ -14,9 +14,10 @@ class HybridCut {
   // Of a model before any rewrite.
   HybridCut(const Model& model, const PlanRequest& request);
 
-  // The groups that go by sample of so many stages, of a request that is else the same; those whose
-  // weights take most bytes first.
-  std::vector<size_t> by_sample(const PlanRequest& request);
+  // Of a request that is else the same: each group in the cheaper way, those of request.by_feature
+  // by feature; all by feature where no weight may be shared, for by sample each member has all
+  // weights, and without pairs, for then every product is divided by its outputs.
+  Groups groups(const PlanRequest& request);
   // What those stages need rewritten.
   std::vector<Rewrite> rewrites(const PlanRequest& request);
   // As cut_hybrid(), for a task of the model so rewritten, or of one that is not; then all groups
@@ -27,10 +28,6 @@ class HybridCut {
 
  private:
   Groups by_feature(const PlanRequest& request);
-  // Each group in the cheaper way, those of request.by_feature by feature; all by feature where no
-  // weight may be shared, for by sample each member has all weights, and without pairs, for then
-  // every product is divided by its outputs.
-  Groups by_either_way(const PlanRequest& request);
   std::vector<Rewrite> rewrites_for(const PlanRequest& request, const Groups& groups) const;
 
   const Model& model_;

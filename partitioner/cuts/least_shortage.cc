@@ -41,7 +41,9 @@ std::optional<Infeasible> least_shortage(const Model& model, PlanRequest request
         other && (!of_others || other->over < of_others->over))
       of_others = std::move(other);
   if (!least || (of_others && of_others->over < least->lacks.over)) return of_others;
-  find_smallest_change(least->model, least->way, in_flight, least->lacks);
+  PlanRequest asked = least->way;
+  asked.by_feature = request.by_feature;
+  find_smallest_change(asked, in_flight, *least);
   return std::move(least->lacks);
 }
 

@@ -20,11 +20,12 @@
 namespace kerf::partitioner {
 namespace {
 
-constexpr int64_t kMoves = 100'000;    // of units, in an annealing
-constexpr int kMostAnnealed = 20'000;  // that are annealed
-constexpr int kMostAnnealings = 4;     // each in less memory
-constexpr int kMostSwaps = 300;        // of the workers of two stages
-constexpr int kLessMemory[] = {8, 4};  // by such parts
+constexpr int64_t kMoves = 100'000;       // of units, in an annealing
+constexpr int kMostAnnealed = 20'000;     // that are annealed
+constexpr int kMostAnnealings = 4;        // each in less memory
+constexpr int kMostSwaps = 300;           // of the workers of two stages
+constexpr int kLessMemory[] = {8, 4};     // by such parts
+constexpr int64_t kMostLookedFor = 1024;  // micro-batches, where stages in turn do with none
 
 class SharedWorkers {
  public:
@@ -305,15 +306,15 @@ class SmallestChange {
   // By halves: each takes a search.
   void find_fewer_micro_batches() {
     const int in_turn = lacks_.micro_batches;
-    int some = in_turn > 0 ? in_turn
-                           : static_cast<int>(std::min<int64_t>(request_.batch, kMostMicroBatches));
-    int none = request_.micro_batches;
-    if (some <= none || (in_turn == 0 && !fits_in(some))) return;
+    int some =
+        in_turn > 0 ? in_turn : static_cast<int>(std::min<int64_t>(request_.batch, kMostLookedFor));
+    auto none = static_cast<int>((request_.batch - 1) / request_.largest_micro_batch());
+    if (some <= none || !fits_in(some)) return;
     while (some - none > 1) {
       const int middle = none + (some - none) / 2;
       (fits_in(middle) ? some : none) = middle;
     }
-    if (some != in_turn) tell_micro_batches(request_, some, lacks_);
+    if (some != in_turn) lacks_.tell_micro_batches(request_, some);
   }
   bool fits_in(int micro_batches) const {
     PlanRequest request = request_;

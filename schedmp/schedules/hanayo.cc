@@ -7,7 +7,8 @@
 // that a micro-batch comes to each worker as a wave that turns at the ends: Chimera's two pipelines
 // without its second copy of the weights. No worker keeps more than 1F1B's first does, p
 // micro-batches of all its chunks; of several waves up to p - 1 chunks more, without which a
-// pipeline of more than p micro-batches would stand still between them.
+// pipeline of more than p micro-batches would stand still between them, and more where stages do
+// not all wait for those before them (played_rows.h).
 #include "schedmp/schedules/played_rows.h"
 
 namespace kerf::schedmp {

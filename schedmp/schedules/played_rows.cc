@@ -153,10 +153,11 @@ class Game {
 std::vector<std::vector<Action>> played_rows(int kept, const Pipeline& pipeline,
                                              const DistinctGroups& groups, int micro_batches,
                                              const ActionCosts& costs) {
-  for (const int all = micro_batches * pipeline.graph.stages();; ++kept) {
-    Game game(kept, pipeline, groups, micro_batches, costs);
+  const int all = micro_batches * pipeline.graph.stages();
+  for (int more = 0;; more = 2 * more + 1) {
+    Game game(kept + more, pipeline, groups, micro_batches, costs);
     if (game.is_over()) return std::move(game.rows);
-    KERF_CHECK(kept < all, "{} micro-batches at once stop a schedule", kept);
+    KERF_CHECK(more < all, "{} micro-batches at once stop a schedule", kept + more);
   }
 }
 

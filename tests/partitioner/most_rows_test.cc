@@ -55,6 +55,27 @@ TEST(MostRows, AreFoundWhateverRowsThatFitTake) {
     }
 }
 
+// Plans within a cap are not the least that there is, and may take nearly all of it.
+TEST(MostRows, AreFoundSoonWhereWhatFitsTakesTheWholeCap) {
+  for (const int64_t bent : {0, 1}) {
+    int tries = 0;
+    const auto peak_of = [&](int64_t rows) {
+      return bent == 0 ? 4 * rows : 100 + 20'000 * rows * rows * rows / (512 * 512 * 512);
+    };
+    const int64_t cap = 1'900;
+    const auto try_with = [&](int64_t rows) {
+      ++tries;
+      const bool within = peak_of(rows) <= cap;
+      return TriedRows{rows, within, within ? cap - cap / 200 : peak_of(rows)};
+    };
+    const TriedRows most =
+        MostRows(try_with, cap).between({0, true, 0}, {512, false, peak_of(512)});
+    EXPECT_LE(peak_of(most.rows), cap);
+    EXPECT_GT(peak_of(most.rows + 1), cap);
+    EXPECT_LE(tries, 18);
+  }
+}
+
 TEST(MostRows, AreFoundByHalvesWherePeaksAreNotTold) {
   Peaks peaks{.per_row = 9, .are_told = false};
   EXPECT_EQ(peaks.search().between({1, true}, {1 << 20, false}).rows, peaks.most());
