@@ -10,9 +10,9 @@
 namespace kerf::schedmp {
 
 // By group. Each keeps at most `kept` micro-batches, of all its chunks together, and no two take
-// each other's last place: a forward leaves one for each later chunk. Where that stands still, for
-// a stage that waits for less than those of the groups before it may run far ahead of them, they are
-// 1, 3, 7, ... more, the first that go on.
+// each other's last place: a forward leaves one for each later chunk. Where that stands still, as a
+// stage that waits for less than those before it may run far ahead of them, they are 1, 3, 7, ...
+// more, the first that go on.
 std::vector<std::vector<Action>> played_rows(int kept, const Pipeline& pipeline,
                                              const DistinctGroups& groups, int micro_batches,
                                              const ActionCosts& costs);
