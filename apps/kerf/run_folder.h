@@ -56,7 +56,8 @@ class RunFolder {
 };
 
 // Where workers leave their shares of weights, or of answers: FOLDER/.shares-PID-XXXXXX. Gone when
-// the run is over, however it ends; after a SIGKILL, when the next one begins there alone.
+// the run is over, however it ends, with what killed workers had begun; after a SIGKILL, when the
+// next one begins there alone.
 class ShareFolder {
  public:
   // In a folder that is there. Throws Error{kUnavailable}.

@@ -245,8 +245,9 @@ void join_result(const partitioner::Model& model, const partitioner::Plan& plan,
                  const std::function<void(std::span<const std::byte> rows)>& rows);
 
 // Joins the shares that workers left in `shards` into one safetensors file of whole tensors,
-// atomically, and removes the shares. The file says by which numbering they were trained, if any.
-// Throws Error{kUnavailable} naming what is missing.
+// atomically. The file says by which numbering they were trained, if any. The folder stays with its
+// owner: what killed workers had begun lies there, too. Throws Error{kUnavailable} naming what is
+// missing.
 void join_weights(const partitioner::Model& model, const partitioner::Plan& plan,
                   const std::filesystem::path& shards, const std::filesystem::path& file,
                   const Numbering& numbering = {});

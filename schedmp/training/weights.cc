@@ -91,8 +91,6 @@ void join_weights(const Model& model, const Plan& plan, const std::filesystem::p
                   open);
   };
   write_weights(model, read, file, numbering);
-  for (int part = 0; part < plan.parts(); ++part) std::filesystem::remove(shard_file(shards, part));
-  std::filesystem::remove(shards);
 }
 
 void export_weights(const Model& model, StoredSlices& from, const std::filesystem::path& file,

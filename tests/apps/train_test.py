@@ -5,7 +5,7 @@ import json
 import os
 import unittest
 
-from kerf_command import KerfTest, read_safetensors, run, write_images
+from kerf_command import SLOW, KerfTest, read_safetensors, run, wait_until, write_images
 
 BRIEFLY = ("--steps", 2, "--no-test", "--transport", "inproc")
 SYNTHETIC = ("--data", "synthetic:256x784x10")
@@ -113,6 +113,17 @@ class Train(KerfTest):
             self.assertEqual({*out.glob(".*")}, {left, other, out / ".kerf-lock"})
         self.train("mlp", *SYNTHETIC, *BRIEFLY)
         self.assertEqual({*out.glob(".*")}, {other})
+
+    def test_what_a_killed_worker_had_begun_goes_with_the_shares(self):
+        """Of a run that went on behind the loss: it ends as any."""
+        out = self.folder / "run"
+        process = self.start("train", "mlp", *SYNTHETIC, "--workers", 2, "--no-test", "--epochs", 100000, "--steps", 400, "--out", out)
+        shares = wait_until(lambda: [*out.glob(".shares-*")], 10)
+        (shares[0] / ".kerf-0123456789abcdef.tmp").write_bytes(b"begun")
+        _, told = process.communicate(timeout=60 * SLOW)
+        self.assertEqual(process.returncode, 0, told)
+        self.assertTrue((out / "run.json").exists())
+        self.assertEqual([*out.glob(".shares-*")], [])
 
     def test_the_human_report_names_figures_and_paths(self):
         answer = run("train", "lenet5", *SYNTHETIC, "--workers", 2, "--steps", 2, "--out", self.folder / "run")
