@@ -1,0 +1,141 @@
+#include "apps/kerf/plan_maker.h"
+
+#include <utility>
+
+#include "apps/kerf/flag_rules.h"
+#include "apps/kerf/plan_request.h"
+#include "apps/kerf/plan_schedule.h"
+#include "apps/main/flag_values.h"
+#include "apps/report/sign_of_life.h"
+#include "apps/report/terminal.h"
+#include "partitioner/choose_plan.h"
+#include "partitioner/replicas.h"
+#include "partitioner/shared_workers.h"
+#include "runtime/error.h"
+#include "schedmp/simulate.h"
+#include "schedmp/steps.h"
+
+namespace kerf::apps {
+
+namespace {
+
+// Searches of all kinds ask it again and again.
+class InFlightUntil final : public partitioner::InFlight {
+ public:
+  InFlightUntil(std::unique_ptr<partitioner::InFlight> of, std::function<void()> end_if_stopped)
+      : of_(std::move(of)), end_if_stopped_(std::move(end_if_stopped)) {}
+  std::vector<partitioner::Flight> of(const partitioner::Pipeline& pipeline,
+                                      int micro_batches) const override {
+    end_if_stopped_();
+    return of_->of(pipeline, micro_batches);
+  }
+  bool splits() const override { return of_->splits(); }
+  bool trains() const override { return of_->trains(); }
+  bool updates_within() const override { return of_->updates_within(); }
+
+ private:
+  const std::unique_ptr<partitioner::InFlight> of_;
+  const std::function<void()> end_if_stopped_;
+};
+
+}  // namespace
+
+bool has_shared_workers(const partitioner::PlanRequest& request) {
+  if (request.cut != partitioner::Cut::kLayer) return false;
+  return request.placement.empty() ? request.steering.stages_per_worker > 1
+                                   : request.workers > request.workers_bound();
+}
+
+PlanMaker::PlanMaker(const PlanFlags& flags, const std::string& schedule, bool quietly,
+                     std::stop_token stop)
+    : flags_(flags),
+      quietly_(quietly),
+      stop_(std::move(stop)),
+      in_flight_(std::make_unique<InFlightUntil>(in_flight_of(flags, schedule),
+                                                 [this] { end_if_stopped(); })) {}
+
+void PlanMaker::end_if_stopped() const {
+  if (stop_.stop_requested()) throw SearchStopped();
+}
+
+bool PlanMaker::is_automatic() const { return flags_.cut == kAutoCut; }
+
+Lacks PlanMaker::make(const partitioner::PlanRequest& request, Planned& planned) const {
+  if (is_automatic()) return choose(request, planned);
+  return has_shared_workers(request) ? place_stages(request, planned) : cut(request, planned);
+}
+
+// The step of a plan under the schedule that the request names.
+std::unique_ptr<partitioner::Objective> PlanMaker::step_of(
+    const partitioner::PlanRequest& request, const std::function<void()>& on_step) const {
+  return schedmp::simulated_step(
+      [&, on_step](const partitioner::Model& model, const partitioner::Plan& plan) {
+        end_if_stopped();
+        if (on_step) on_step();
+        return schedmp::as_it_runs(
+            find_schedule(flags_, request.schedule, pipeline_of(model, plan), plan.micro_batches),
+            plan.stage_of(model.loss()));
+      });
+}
+
+Lacks PlanMaker::cut(const partitioner::PlanRequest& request, Planned& planned) const {
+  auto answer = partitioner::plan_model(planned.model, request, in_flight());
+  if (auto* const lacks = std::get_if<partitioner::Infeasible>(&answer)) return std::move(*lacks);
+  auto& made = std::get<partitioner::PlannedModel>(answer);
+  planned.model = std::move(made.model);
+  planned.plan = std::move(made.plan);
+  return {};
+}
+
+Lacks PlanMaker::place_stages(const partitioner::PlanRequest& request, Planned& planned) const {
+  planned.model = partitioner::model_for(planned.model, request);
+  std::optional<SignOfLife> life;
+  if (!quietly_) life.emplace(life_on_stderr());
+  int tried = 0;
+  const auto objective = step_of(request, [&] {
+    if (life) life->tell("placing stages on workers", plural(++tried, "plan"));
+  });
+  auto answer = partitioner::plan_shared_workers(planned.model, request, in_flight(), *objective);
+  if (auto* const lacks = std::get_if<partitioner::Infeasible>(&answer)) return std::move(*lacks);
+  planned.plan = std::get<partitioner::Plan>(std::move(answer));
+  return {};
+}
+
+Lacks PlanMaker::choose(const partitioner::PlanRequest& request, Planned& planned) const {
+  const auto objective = step_of(request, {});
+  std::optional<SignOfLife> life;
+  if (!quietly_) life.emplace(life_on_stderr());
+  auto answer = partitioner::choose_plan(planned.model, request, in_flight(), *objective,
+                                         [&](const std::string& what) {
+                                           end_if_stopped();
+                                           if (life) life->tell("choosing a plan", what);
+                                         });
+  if (auto* const lacks = std::get_if<partitioner::Infeasible>(&answer)) return std::move(*lacks);
+  auto& choice = std::get<partitioner::Choice>(answer);
+  planned.model = std::move(choice.model);
+  planned.plan = std::move(choice.plan);
+  planned.tried = std::move(choice.tried);
+  return {};
+}
+
+void PlanMaker::replicate(const partitioner::PlanRequest& request, Planned& planned) const {
+  partitioner::Plan& plan = planned.plan;
+  const schedmp::Schedule schedule =
+      find_schedule(flags_, request.schedule, pipeline_of(planned.model, plan), plan.micro_batches);
+  if (schedule.replicas == 1) return;
+  require(!flags_.fit_batch, "--fit-batch",
+          "it fits plans of one replica; give --batch, or a schedule without replicas");
+  plan = partitioner::replicated_plan(planned.model, request, in_flight(), std::move(plan),
+                                      schedule.groups, schedule.replica_of);
+  for (const partitioner::WorkerPrediction& worker : plan.workers)
+    if (const auto cap = request.cap_of(worker.worker); cap && worker.peak_bytes > *cap)
+      throw Error(
+          ErrorCode::kInfeasible,
+          format("worker {} has a stage of each of {} replicas, which take {}, {} more than "
+                 "its cap of {} bytes; raise it, or choose a schedule without replicas",
+                 worker.worker, schedule.replicas, worker.peak_bytes, worker.peak_bytes - *cap,
+                 *cap),
+          format("schedule {}", schedule.name));
+}
+
+}  // namespace kerf::apps
