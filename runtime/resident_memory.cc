@@ -1,5 +1,7 @@
 #include "runtime/resident_memory.h"
 
+#include <malloc.h>
+
 #include <fstream>
 #include <limits>
 #include <string>
@@ -18,6 +20,8 @@ ResidentMemory resident_memory() {
   }
   return memory;
 }
+
+void give_freed_memory_back() { ::malloc_trim(0); }
 
 const ResidentMemory& resident_memory_at_start() {
   static const ResidentMemory kStart = resident_memory();

@@ -96,7 +96,7 @@ class Server {
     activity_.doing("");
     control_.send(
         {ControlType::kAddress, encode(Addresses{endpoint->address(), service->address()})});
-    const auto start = decode<Start>(expect(ControlType::kStart).payload);
+    auto start = decode<Start>(expect(ControlType::kStart).payload);
     activity_.doing("opening channels");
     endpoint->open(start.wiring, after(kOpen));
     service->open(start.service, after(kOpen));
@@ -117,7 +117,7 @@ class Server {
                         .service = service.get()};
     const auto handler = handlers_(start.program);
     activity_.doing("starting");
-    handler->start(workplace, start.job);
+    handler->start(workplace, std::exchange(start.job, {}));
     activity_.progress();
     activity_.doing("");
     control_.send({ControlType::kReady, {}});

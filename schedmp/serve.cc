@@ -1,14 +1,17 @@
 // The worker's side of a process: flags, identity, and one run.
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
+#include <span>
+#include <vector>
 
 #include "ops/arithmetic.h"
+#include "runtime/crc32c.h"
 #include "runtime/error.h"
-#include "runtime/file.h"
 #include "runtime/keeper.h"
 #include "runtime/process.h"
+#include "runtime/regular_file.h"
 #include "runtime/unanswered.h"
 #include "runtime/wire.h"
 #include "schedmp/scheduler.h"
@@ -17,7 +20,20 @@ namespace kerf::schedmp {
 
 namespace {
 
-constexpr size_t kMaxExecutable = size_t{4} << 30;
+// Piece by piece: freed whole, so large a block would have the heap keep as much of whatever is
+// freed later.
+uint32_t checksum_of_this_program() {
+  constexpr size_t kPiece = size_t{64} << 10;
+  const runtime::RegularFile file(runtime::kThisProgram);
+  std::vector<char> piece(kPiece);
+  uint32_t sum = 0;
+  for (uint64_t done = 0; done < file.bytes(); done += piece.size()) {
+    piece.resize(static_cast<size_t>(std::min<uint64_t>(kPiece, file.bytes() - done)));
+    file.read(done, std::as_writable_bytes(std::span(piece)), ErrorCode::kUnavailable);
+    sum = runtime::extend_crc32c(sum, {piece.data(), piece.size()});
+  }
+  return sum;
+}
 
 int parse_index(const std::string& text) {
   size_t used = 0;
@@ -73,9 +89,8 @@ int end_of(const Error& error, int keeper) {
 }  // namespace
 
 runtime::Identity identity() {
-  const std::string executable = runtime::read_file(runtime::kThisProgram, kMaxExecutable);
   return {kerf::format("protocol {}, executable {:08x}", runtime::kProtocol,
-                       runtime::crc32c(executable)),
+                       checksum_of_this_program()),
           ops::arithmetic_identity()};
 }
 

@@ -42,7 +42,8 @@ struct StepData {
   bool ends = false;         // what comes behind it is no step
 };
 
-// All parts of a plan, lowered for one purpose, and its schedule.
+// A worker's parts of a plan, lowered for one purpose, and its schedule. Parts of others may be
+// among them; they are not looked at.
 struct Work {
   std::vector<partitioner::Part> parts;
   Schedule schedule;

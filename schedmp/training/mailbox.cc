@@ -48,8 +48,10 @@ Mailbox::Mailbox(const partitioner::Model& model, const partitioner::Plan& plan,
     : model_(model), plan_(plan), workplace_(workplace), lanes_(lanes_of_routes(plan)) {
   KERF_CHECK(credits.size() == plan.routes.size());
   said_.reserve(256);
+  names_.resize(plan.routes.size());
   for (const partitioner::Route& each : plan.routes)
-    names_.push_back(partitioner::name_of(model, each));
+    if (sender_of(each.id) == workplace.worker || receiver_of(each.id) == workplace.worker)
+      names_[static_cast<size_t>(each.id)] = partitioner::name_of(model, each);
   size_t most_early = 0;
   for (const partitioner::Route& each : plan.routes)
     if (receiver_of(each.id) == workplace.worker)

@@ -32,6 +32,22 @@ runtime::Workplace within_replica(const runtime::Workplace& crew, int first_work
   return workplace;
 }
 
+// Once its parts are lowered, a run asks its plan for no more than layouts of what is kept from
+// step to step, and its own messages. Of a deep network, divided, the rest is most of the plan.
+void forget_lowered(const partitioner::Model& model, int worker, partitioner::Plan& plan) {
+  plan.division.nodes = std::vector<ops::Layout>();
+  std::vector<ops::Layout> kept(plan.layouts.size());
+  for (const partitioner::ValueId id : model.kept_values()) {
+    const auto at = static_cast<size_t>(id);
+    kept[at] = std::move(plan.layouts[at]);
+  }
+  plan.layouts = std::move(kept);
+  for (partitioner::Route& route : plan.routes)
+    if (plan.binding[static_cast<size_t>(route.from)] != worker &&
+        plan.binding[static_cast<size_t>(route.to)] != worker)
+      route.pieces = std::vector<partitioner::Piece>();
+}
+
 }  // namespace
 
 TrainingWorker::TrainingWorker(const TrainingFactories& factories, runtime::Workplace& workplace,
@@ -52,7 +68,9 @@ TrainingWorker::TrainingWorker(const TrainingFactories& factories, runtime::Work
     setting.devices = {workplace.device.kind()};
     partitioner::LowerOptions options = lowering_for(schedule, setting);
     options.in_parallel = false;
-    return Work{partitioner::lower(model_, plan_, options), schedule};
+    std::vector<partitioner::Part> parts = partitioner::lower(model_, plan_, options);
+    std::erase_if(parts, [&](const auto& part) { return part.worker != workplace_.worker; });
+    return Work{std::move(parts), schedule};
   };
   Work evaluation = work_of(forward_only(pipeline_of(model_, plan_), training_.micro_batches));
   cap_memory(result_bytes(evaluation.parts, plan_, workplace_.worker));
@@ -60,6 +78,9 @@ TrainingWorker::TrainingWorker(const TrainingFactories& factories, runtime::Work
       model_, plan_, job.trains ? std::optional(work_of(training_)) : std::nullopt,
       std::move(evaluation), job.credits, workplace_,
       optimizer_of_worker(job.optimizer, job.replicas), job.seed);
+  forget_lowered(model_, workplace_.worker, plan_);
+  std::string().swap(job_.plan);
+  runtime::give_freed_memory_back();
   if (!job.weights.empty()) executor_->parameters().load(job.weights, alive());
   if (job.trains && (job.replicas.count > 1 || job.history > 0)) share_weights();
   if (executor_->reads_data()) open_data(factories);

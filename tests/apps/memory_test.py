@@ -24,6 +24,15 @@ class ResidentMemory(KerfTest):
                 with self.subTest(transport=transport, model=model[0]):
                     self.assert_within_allowance(self.train(*model, *BRIEFLY, "--workers", 2, "--transport", transport))
 
+    def test_nor_of_a_deep_network_that_is_divided(self):
+        """Whose instructions and messages are thousands: a worker keeps its own alone."""
+        network = ("shufflenet", "--width", 0.25, "--image-size", 32, "--classes", 10, "--data", "synthetic:64x3072x10")
+        for cut in ("feature", "free"):
+            with self.subTest(cut=cut):
+                report = self.train(*network, "--cut", cut, "--workers", 4, "--batch", 8, "--micro-batches", 4, "--steps", 2, "--no-test")
+                self.assertGreater(len(report["routes"]), 500)
+                self.assert_within_allowance(report)
+
     def test_not_much_less_either(self):
         for workers in (1, 2):
             with self.subTest(workers=workers):

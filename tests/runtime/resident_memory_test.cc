@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 namespace kerf::runtime {
 namespace {
@@ -47,6 +50,19 @@ TEST(ResidentMemory, CountsSharedMemoryApart) {
   EXPECT_GE(after.shared - before.shared, kBytes - kSlack);
   EXPECT_LT(after.anonymous - before.anonymous, kSlack);
 }
+
+// Sanitizers have heaps of their own.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST(ResidentMemory, OfWhatWasFreedGoesBack) {
+  std::vector<std::unique_ptr<std::array<std::byte, 1024>>> blocks(kBytes / 1024);
+  for (auto& block : blocks) block = std::make_unique<std::array<std::byte, 1024>>();
+  const auto behind_them = std::make_unique<std::array<std::byte, 1024>>();
+  const int64_t before = resident_memory().anonymous;
+  blocks.clear();
+  give_freed_memory_back();
+  EXPECT_LT(resident_memory().anonymous, before - kBytes + kSlack);
+}
+#endif
 
 }  // namespace
 }  // namespace kerf::runtime
