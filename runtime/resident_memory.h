@@ -17,8 +17,8 @@ ResidentMemory resident_memory();
 // grown.
 const ResidentMemory& resident_memory_at_start();
 
-// Gives the pages that nothing is on any more back to the kernel, which the heap would keep for what
-// is allocated next. Any thread; some milliseconds.
+// Gives the pages that nothing is on any more back to the kernel, which the heap would keep for
+// what is allocated next. Any thread; some milliseconds.
 void give_freed_memory_back();
 
 // What a process may have beside tensors and slots: code made at run time, stacks, plans, buffers

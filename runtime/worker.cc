@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <utility>
+
 #include "runtime/control_thread.h"
 #include "runtime/host_address.h"
 #include "runtime/messages.h"

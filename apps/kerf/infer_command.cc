@@ -9,11 +9,13 @@
 #include "apps/kerf/commands.h"
 #include "apps/kerf/plan_schedule.h"
 #include "apps/kerf/run_flags.h"
-#include "apps/kerf/run_folder.h"
 #include "apps/kerf/run_training.h"
+#include "apps/kerf/share_folder.h"
 #include "apps/main/answer.h"
 #include "apps/main/flag_values.h"
 #include "apps/report/asked_record.h"
+#include "runtime/error.h"
+#include "runtime/file.h"
 
 namespace kerf::apps {
 
@@ -161,7 +163,7 @@ Planned InferCommand::plan() {
   return planned;
 }
 
-// Where answers go.
+// Where answers go. What killed runs had begun to write there goes.
 void make_folder(const fs::path& output) {
   std::error_code failed;
   fs::create_directories(output, failed);
@@ -169,6 +171,7 @@ void make_folder(const fs::path& output) {
     throw Error(ErrorCode::kUsage,
                 format("this is no folder and cannot become one: {}", failed.message()),
                 output.string());
+  runtime::remove_abandoned_files(output);
 }
 
 int InferCommand::run() {

@@ -1,9 +1,8 @@
 #include "apps/kerf/run_folder.h"
 
-#include <unistd.h>
-
-#include <charconv>
+#include <optional>
 #include <string_view>
+#include <system_error>
 
 #include "apps/kerf/plan_schedule.h"
 #include "partitioner/picture.h"
@@ -18,19 +17,10 @@ namespace fs = std::filesystem;
 
 constexpr const char* kScheduleFile = "schedule.txt";
 constexpr const char* kPictureFile = "plan.svg";
-constexpr std::string_view kShares = ".shares-";
-
-// Share folders that killed runs left here, of whatever process: those of containers have the same
-// numbers.
-void remove_shares(const fs::path& out) {
-  std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(out, ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with(kShares)) continue;
-    pid_t owner = 0;
-    std::from_chars(name.data() + kShares.size(), name.data() + name.size(), owner);
-    if (owner > 0) fs::remove_all(entry.path(), ignored);
-  }
+// On disk, but for its name.
+void write_ahead(runtime::AtomicFile& file, std::string_view bytes) {
+  file.write(bytes);
+  file.settle();
 }
 
 }  // namespace
@@ -70,20 +60,32 @@ void RunFolder::forget_earlier(const fs::path& schedule) const {
   forget(trace());
   forget(profile());  // a run without a trace has none
   if (!fs::equivalent(schedule, path_ / kScheduleFile, absent)) forget(path_ / kScheduleFile);
-  if (!fs::equivalent(picture(), path_ / kPictureFile, absent)) forget(path_ / kPictureFile);
+  if (!picture_.empty() && !fs::equivalent(picture_, path_ / kPictureFile, absent))
+    forget(path_ / kPictureFile);
 }
 
-void RunFolder::keep(Planned& planned, const schedmp::Schedule& schedule) const {
-  forget_earlier(planned.plan.schedule);
-  if (!is_built_in(planned.plan.schedule)) {
+// What may fail for want of room is done before anything is gone.
+void RunFolder::keep(Planned& planned, const schedmp::Schedule& schedule,
+                     schedmp::SafetensorsWriter& weights) const {
+  const std::string given = planned.plan.schedule;
+  std::optional<runtime::AtomicFile> actions;  // where they come from a file
+  if (!is_built_in(given)) {
     const fs::path file = path_ / kScheduleFile;
     std::error_code absent;
-    if (!fs::equivalent(planned.plan.schedule, file, absent))
-      runtime::write_file_atomic(file, schedmp::write_schedule(schedule));
+    if (!fs::equivalent(given, file, absent))
+      write_ahead(actions.emplace(file), schedmp::write_schedule(schedule));
     planned.plan.schedule = kScheduleFile;
   }
-  runtime::write_file_atomic(path_ / kPlanFile, plan_text_to_keep(planned));
-  draw(planned);
+  runtime::AtomicFile plan(path_ / kPlanFile);
+  write_ahead(plan, plan_text_to_keep(planned));
+  runtime::AtomicFile drawn(picture());
+  write_ahead(drawn, partitioner::draw_svg(planned.model, planned.plan));
+
+  forget_earlier(given);
+  if (actions) actions->commit();
+  plan.commit();
+  drawn.commit();
+  weights.commit();
 }
 
 fs::path RunFolder::picture() const {
@@ -103,19 +105,6 @@ std::string RunFolder::text() const {
   line("report", report());
   line("page", page());
   return text;
-}
-
-ShareFolder::ShareFolder(const fs::path& folder) : lock_(schedmp::lock_folder(folder)) {
-  if (lock_ != nullptr) remove_shares(folder);  // else they are of a run that goes on
-  std::string name = (fs::absolute(folder) / format("{}{}-XXXXXX", kShares, ::getpid())).string();
-  if (::mkdtemp(name.data()) == nullptr)
-    throw Error(ErrorCode::kUnavailable, "cannot make a folder here", folder.string());
-  path_ = name;
-}
-
-ShareFolder::~ShareFolder() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
 }
 
 }  // namespace kerf::apps

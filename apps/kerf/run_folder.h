@@ -1,5 +1,7 @@
 // A run's folder, whole: whatever its plan names lies in it, so it can be copied or moved and used
-// from there. All of it is of one run: a run that fails leaves the folder as it was.
+// from there. All of it is of one run: a run that fails before its weights, plan, schedule and
+// picture are written leaves the folder as it was. Then files are only removed and renamed; a run
+// that fails in that has taken the earlier report away and writes none.
 //
 //   plan.json  plan.svg  schedule.txt  trace.json  profile.json  weights.safetensors  run.json
 //   report.html
@@ -9,13 +11,11 @@
 #pragma once
 
 #include <filesystem>
-#include <memory>
-#include <optional>
 #include <string>
 
 #include "apps/kerf/planned.h"
 #include "apps/profile_file.h"
-#include "schedmp/folder_lock.h"
+#include "schedmp/safetensors.h"
 #include "schedmp/schedule.h"
 
 namespace kerf::apps {
@@ -29,12 +29,13 @@ class RunFolder {
   // begun to write there goes. A picture that goes elsewhere is drawn at once, so that a wrong path
   // is told now.
   void make(const Planned& planned) const;
-  // Once a run has ended well, and before its trace, weights and, last of all, its whole report are
-  // written:
+  // Once a run has ended well, and before its trace and, last of all, its whole report are written:
   // takes away what an earlier run left and this one does not replace, its report first, so that no
-  // report ever stands beside files of another run. Keeps plan, picture and a schedule from a file,
-  // which the plan names relative to the folder from now on.
-  void keep(Planned& planned, const schedmp::Schedule& schedule) const;
+  // report ever stands beside files of another run. Keeps plan, picture, the weights, which are
+  // written and not committed, and a schedule from a file, which the plan names relative to the
+  // folder from now on. Throws Error{kUnavailable} that names what cannot be written or replaced.
+  void keep(Planned& planned, const schedmp::Schedule& schedule,
+            schedmp::SafetensorsWriter& weights) const;
 
   std::filesystem::path trace() const { return path_ / "trace.json"; }
   std::filesystem::path profile() const { return path_ / kProfileFile; }
@@ -53,23 +54,6 @@ class RunFolder {
 
   const std::filesystem::path path_;
   const std::string picture_;
-};
-
-// Where workers leave their shares of weights, or of answers: FOLDER/.shares-PID-XXXXXX. Gone when
-// the run is over, however it ends, with what killed workers had begun; after a SIGKILL, when the
-// next one begins there alone.
-class ShareFolder {
- public:
-  // In a folder that is there. Throws Error{kUnavailable}.
-  explicit ShareFolder(const std::filesystem::path& folder);
-  ShareFolder(const ShareFolder&) = delete;
-  ShareFolder& operator=(const ShareFolder&) = delete;
-  ~ShareFolder();
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  const std::shared_ptr<const schedmp::FolderLock> lock_;  // empty: another run has it
-  std::filesystem::path path_;
 };
 
 }  // namespace kerf::apps

@@ -14,6 +14,7 @@
 #include "apps/kerf/run_flags.h"
 #include "apps/kerf/run_folder.h"
 #include "apps/kerf/run_training.h"
+#include "apps/kerf/share_folder.h"
 #include "apps/kerf/traced_run.h"
 #include "apps/kerf/train_flags.h"
 #include "apps/kerf/train_next.h"
@@ -26,6 +27,7 @@
 #include "runtime/file.h"
 #include "runtime/time.h"
 #include "schedmp/action_costs.h"
+#include "schedmp/safetensors.h"
 
 namespace kerf::apps {
 
@@ -213,9 +215,9 @@ int TrainCommand::train() {
   const CheckpointFolder checkpoints = flags.saves.folder(folder.path());
   const Outcome outcome = run_watched(planned, schedule, options, data, checkpoints);
 
-  folder.keep(planned, schedule);
-  schedmp::join_weights(planned.model, planned.plan, shares.path(), folder.weights(),
-                        outcome.training->numbering());
+  const auto weights = schedmp::joined_weights(planned.model, planned.plan, shares.path(),
+                                               folder.weights(), outcome.training->numbering());
+  folder.keep(planned, schedule, *weights);
   RunRecord record = record_of(planned, outcome);
   record.drains = found.drains;
   if (const int64_t period = outcome.training->drain_period(); period > 0)

@@ -244,10 +244,17 @@ void join_result(const partitioner::Model& model, const partitioner::Plan& plan,
                  const partitioner::Result& result, const std::filesystem::path& results,
                  const std::function<void(std::span<const std::byte> rows)>& rows);
 
-// Joins the shares that workers left in `shards` into one safetensors file of whole tensors,
-// atomically. The file says by which numbering they were trained, if any. The folder stays with its
-// owner: what killed workers had begun lies there, too. Throws Error{kUnavailable} naming what is
-// missing.
+// Joins the shares that workers left in `shards` into one safetensors file of whole tensors, which
+// is there once it is committed. It says by which numbering they were trained, if any. The folder
+// stays with its owner: what killed workers had begun lies there, too. Throws Error{kUnavailable}
+// naming what is missing.
+class SafetensorsWriter;
+std::unique_ptr<SafetensorsWriter> joined_weights(const partitioner::Model& model,
+                                                  const partitioner::Plan& plan,
+                                                  const std::filesystem::path& shards,
+                                                  const std::filesystem::path& file,
+                                                  const Numbering& numbering = {});
+// The same, committed.
 void join_weights(const partitioner::Model& model, const partitioner::Plan& plan,
                   const std::filesystem::path& shards, const std::filesystem::path& file,
                   const Numbering& numbering = {});

@@ -1,6 +1,7 @@
 // The weights of a run, or of its checkpoint: workers' shares joined into whole tensors.
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <utility>
 
@@ -46,8 +47,10 @@ namespace {
 // A slice of a value: some indices of an axis.
 using ReadSlice = std::function<std::string(const Value& value, const RowRange& rows, int axis)>;
 
-void write_weights(const Model& model, const ReadSlice& read, const std::filesystem::path& file,
-                   const Numbering& numbering) {
+// All of it, not committed.
+std::unique_ptr<SafetensorsWriter> write_weights(const Model& model, const ReadSlice& read,
+                                                 const std::filesystem::path& file,
+                                                 const Numbering& numbering) {
   std::vector<ValueId> ids;
   std::vector<NamedSpec> specs;
   std::set<std::string> names;
@@ -68,19 +71,21 @@ void write_weights(const Model& model, const ReadSlice& read, const std::filesys
                                               {kFingerprintKey, model.fingerprint()}};
   if (std::string map = stored_names(model); !map.empty()) metadata[kNamesKey] = std::move(map);
   if (!numbering.names.empty()) metadata[kNumberingKey] = write_numbering(numbering);
-  SafetensorsWriter writer(file, specs, metadata);
+  auto writer = std::make_unique<SafetensorsWriter>(file, specs, metadata);
   for (const ValueId id : ids) {
     const Value& value = model.value(id);
     const auto slice = [&](const RowRange& rows, int axis) { return read(value, rows, axis); };
-    write_stored(value, slice, writer);
+    write_stored(value, slice, *writer);
   }
-  writer.commit();
+  return writer;
 }
 
 }  // namespace
 
-void join_weights(const Model& model, const Plan& plan, const std::filesystem::path& shards,
-                  const std::filesystem::path& file, const Numbering& numbering) {
+std::unique_ptr<SafetensorsWriter> joined_weights(const Model& model, const Plan& plan,
+                                                  const std::filesystem::path& shards,
+                                                  const std::filesystem::path& file,
+                                                  const Numbering& numbering) {
   std::vector<SafetensorsReader> open;
   for (int part = 0; part < plan.parts(); ++part) open.emplace_back(shard_file(shards, part));
   std::map<const Value*, const ops::Layout*> layouts;
@@ -90,7 +95,12 @@ void join_weights(const Model& model, const Plan& plan, const std::filesystem::p
     return joined(value, slice_of_rows(value.spec.shape, rows, axis), axis, *layouts.at(&value),
                   open);
   };
-  write_weights(model, read, file, numbering);
+  return write_weights(model, read, file, numbering);
+}
+
+void join_weights(const Model& model, const Plan& plan, const std::filesystem::path& shards,
+                  const std::filesystem::path& file, const Numbering& numbering) {
+  joined_weights(model, plan, shards, file, numbering)->commit();
 }
 
 void export_weights(const Model& model, StoredSlices& from, const std::filesystem::path& file,
@@ -100,7 +110,7 @@ void export_weights(const Model& model, StoredSlices& from, const std::filesyste
     return from.read(kind, value.name, value.spec, ops::Box::whole(value.spec.shape.rank()), rows,
                      axis);
   };
-  write_weights(model, read, file, numbering);
+  write_weights(model, read, file, numbering)->commit();
 }
 
 }  // namespace kerf::schedmp

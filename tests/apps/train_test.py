@@ -1,11 +1,14 @@
 """`kerf train`: files where they were promised, and what its report tells."""
 
 import fcntl
+import itertools
 import json
 import os
+import pathlib
+import time
 import unittest
 
-from kerf_command import SLOW, KerfTest, read_safetensors, run, wait_until, write_images
+from kerf_command import SLOW, KerfTest, read_safetensors, run, wait_until, workers_of, write_images
 
 BRIEFLY = ("--steps", 2, "--no-test", "--transport", "inproc")
 SYNTHETIC = ("--data", "synthetic:256x784x10")
@@ -100,19 +103,127 @@ class Train(KerfTest):
         answer = run("eval", *data, "--weights", self.folder / "run" / "weights.safetensors", "--transport", "inproc")
         self.assertEqual(answer.returncode, 0, answer.stderr)
 
+    def make_shares(self, path):
+        """As a run makes them. Returns its lock."""
+        path.mkdir(parents=True)
+        (path / "part-0.safetensors").write_bytes(b"share")
+        (path / ".kerf-lock").touch()
+        return path / ".kerf-lock"
+
     def test_shares_that_a_killed_run_left_go_with_the_next(self):
-        """Unless another run goes on there: its lock tells, and no number of a process, which those of containers share."""
+        """Their lock tells, and no number of a process, which those of containers share."""
         out = self.folder / "run"
-        left, other = out / f".shares-{os.getpid()}-AbCdEf", out / ".shares-of-mine"
-        for folder in (left, other):
-            folder.mkdir(parents=True)
-            (folder / "0.safetensors").write_bytes(b"share")
-        with open(out / ".kerf-lock", "w", encoding="utf-8") as lock:
+        self.make_shares(out / f".shares-{os.getpid()}-AbCdEf")
+        held = out / ".shares-1-AbCdEf"
+        with open(self.make_shares(held), "r+", encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             self.train("mlp", *SYNTHETIC, *BRIEFLY)
-            self.assertEqual({*out.glob(".*")}, {left, other, out / ".kerf-lock"})
+            self.assertEqual({*out.glob(".*")}, {held})
+            self.assertTrue((held / "part-0.safetensors").exists())
         self.train("mlp", *SYNTHETIC, *BRIEFLY)
-        self.assertEqual({*out.glob(".*")}, {other})
+        self.assertEqual({*out.glob(".*")}, set())
+
+    def test_what_is_named_as_shares_and_is_none_stays(self):
+        out, elsewhere = self.folder / "run", self.folder / "elsewhere"
+        for name in (".shares-of-mine", ".shares-2024", ".shares-2024-budgets", ".shares-2024-AbCdE.", ".shares--AbCdEf"):
+            self.make_shares(out / name)
+        (out / ".shares-2024-budget").mkdir()  # the very form, but no lock
+        (out / ".shares-2024-budget" / "sums.txt").write_text("mine")
+        (out / ".shares-2024-report").write_text("a file")
+        self.make_shares(elsewhere)
+        (out / ".shares-2024-linked").symlink_to(elsewhere)
+        before = {*out.rglob("*"), *elsewhere.rglob("*")}
+        self.train("mlp", *SYNTHETIC, *BRIEFLY)
+        self.assertEqual(before - {*out.rglob("*"), *elsewhere.rglob("*")}, set())
+
+    def test_a_run_leaves_the_shares_of_another_that_goes_on(self):
+        """A held what locks the folder when B began, and has ended when C begins."""
+        out = self.folder / "run"
+        out.mkdir()
+        with open(out / ".kerf-lock", "w", encoding="utf-8") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            b = self.start("train", "mlp", *SYNTHETIC, "--workers", 2, "--no-test", "--epochs", 100000, "--steps", 1000, "--out", out)
+            shares = wait_until(lambda: [*out.glob(".shares-*")], 10)
+        os.utime(shares[0], (0, 0))
+        workers = wait_until(lambda: workers_of(b.pid), 10)
+        self.train("mlp", *SYNTHETIC, *BRIEFLY)
+        self.assertIsNone(b.poll(), "it has to go on meanwhile")
+        self.assertTrue(shares[0].exists())
+        for pid in workers:
+            files = {os.readlink(file) for file in pathlib.Path(f"/proc/{pid}/fd").iterdir() if file.is_symlink()}
+            self.assertFalse([file for file in files if file.endswith(".kerf-lock")], "whoever outlives the run must not hold it")
+        _, told = b.communicate(timeout=60 * SLOW)
+        self.assertEqual(b.returncode, 0, told)
+        self.assertEqual([*out.glob(".shares-*")], [])
+
+    def test_shares_of_a_run_that_is_killed_now_go_with_the_next(self):
+        out = self.folder / "run"
+        process = self.start("train", "mlp", *SYNTHETIC, "--workers", 2, "--no-test", "--epochs", 100000, "--out", out)
+        wait_until(lambda: workers_of(process.pid) and [*out.glob(".shares-*/.kerf-lock")], 10)
+        self.end_all()
+        self.assertEqual(len([*out.glob(".shares-*")]), 1)
+        self.train("mlp", *SYNTHETIC, *BRIEFLY)
+        self.assertEqual([*out.glob(".shares-*")], [])
+
+    def test_what_is_written_into_shares_while_they_go_goes_too(self):
+        out = self.folder / "run"
+        process = self.start("train", "mlp", *SYNTHETIC, *BRIEFLY, "--out", out)
+        shares = wait_until(lambda: [*out.glob(".shares-*")], 10)
+        wait_until((out / "report.html").exists, 10)
+        try:
+            end = time.monotonic() + 0.3
+            for number in itertools.count():
+                if time.monotonic() > end:
+                    break
+                (shares[0] / f"late-{number}").touch()
+        except FileNotFoundError:
+            pass
+        _, told = process.communicate(timeout=60 * SLOW)
+        self.assertEqual(process.returncode, 0, told)
+        self.assertEqual([*out.glob(".shares-*")], [])
+
+    def test_a_run_that_cannot_keep_its_results_leaves_those_of_an_earlier(self):
+        """Be it for want of room, which a link to /dev/full stands for, or for a folder in the place of a file."""
+        def to_folder(path):
+            path.mkdir()
+            (path / "mine").touch()
+
+        def to_full(path):
+            path.symlink_to("/dev/full")
+
+        for name, replace in (("weights.safetensors", to_folder), ("weights.safetensors", to_full), ("plan.json", to_folder),
+                              ("plan.svg", to_full)):
+            with self.subTest(name, by=replace.__name__):
+                out = self.folder / f"{name}-{replace.__name__}"
+                self.train("mlp", *SYNTHETIC, *BRIEFLY, out=out)
+                (out / name).unlink()
+                replace(out / name)
+                kept = {path: path.read_bytes() for path in out.iterdir() if path.name != name and path.is_file()}
+                self.assertGreaterEqual(len(kept), 5)
+                answer = run("train", "mlp", *SYNTHETIC, *BRIEFLY, "--seed", 2, "--momentum", 0.5, "--out", out)
+                self.assertEqual(answer.returncode, 2, answer.stderr)
+                self.assertIn(f"error: {out / name}: ", answer.stderr)
+                self.assertEqual({path: path.read_bytes() for path in out.iterdir() if path.name != name}, kept)
+
+    def test_weights_go_where_a_link_leads_and_keep_their_mode(self):
+        self.train("mlp", *SYNTHETIC, *BRIEFLY, out="plain")
+        expected = (self.folder / "plain" / "weights.safetensors").read_bytes()
+        weights, elsewhere = self.folder / "run" / "weights.safetensors", self.folder / "elsewhere"
+        elsewhere.mkdir()
+        weights.parent.mkdir()
+        weights.symlink_to("../elsewhere/far.safetensors")
+        for _ in range(2):  # nothing is there yet, then a file
+            self.train("mlp", *SYNTHETIC, *BRIEFLY)
+            self.assertEqual(os.readlink(weights), "../elsewhere/far.safetensors")
+            self.assertTrue((elsewhere / "far.safetensors").read_bytes() == expected)
+            (elsewhere / "far.safetensors").chmod(0o640)
+        weights.unlink()
+        weights.write_bytes(b"earlier")
+        weights.chmod(0o640)
+        self.train("mlp", *SYNTHETIC, *BRIEFLY)
+        self.assertTrue(weights.read_bytes() == expected)
+        self.assertEqual([file.stat().st_mode & 0o777 for file in (weights, elsewhere / "far.safetensors")], [0o640] * 2)
+        self.assertEqual(os.listdir(elsewhere), ["far.safetensors"])
 
     def test_what_a_killed_worker_had_begun_goes_with_the_shares(self):
         """Of a run that went on behind the loss: it ends as any."""
