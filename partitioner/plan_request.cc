@@ -1,6 +1,7 @@
 // What a request for a plan says, and what its refusal tells.
 #include <algorithm>
 
+#include "partitioner/smallest_change.h"
 #include "partitioner/tried_plan.h"
 
 namespace kerf::partitioner {
@@ -57,11 +58,14 @@ std::string Infeasible::text() const {
 // Sizes that were given said how many rows a step has; a number does not.
 void Infeasible::tell_micro_batches(const PlanRequest& request, int so_many) {
   micro_batches = so_many;
-  smallest_change =
-      so_many == 0 ? format("--memory {}", cap + over)
-                   : format("{}--micro-batches {}",
-                            request.given_sizes.empty() ? "" : format("--batch {} ", request.batch),
-                            so_many);
+  if (so_many > 0)
+    smallest_change =
+        format("{}--micro-batches {}",
+               request.given_sizes.empty() ? "" : format("--batch {} ", request.batch), so_many);
+  else if (of_device < 0)
+    smallest_change = memory_text(cap + over, {});
+  else
+    smallest_change = memory_text({}, {{of_device, cap + over}});
 }
 
 std::optional<int64_t> PlanRequest::cap_of(int worker) const {

@@ -7,6 +7,7 @@
 #include "partitioner/cut.h"
 #include "partitioner/sources.h"
 #include "partitioner/stage_price.h"
+#include "partitioner/tried_plan.h"
 
 namespace kerf::partitioner {
 
@@ -108,6 +109,16 @@ Plan replicated_plan(const Model& model, const PlanRequest& request, const InFli
   add_connectors(Sums(sources), plan);
   plan.workers = predict(model, plan, request, in_flight);
   plan.bottleneck = bottleneck_of(model, plan, request);
+  return plan;
+}
+
+std::variant<Plan, Infeasible> replicated_plan_within(const Model& model,
+                                                      const PlanRequest& request,
+                                                      const InFlight& in_flight, Plan plan,
+                                                      const std::vector<std::vector<int>>& groups,
+                                                      const std::vector<int>& replica_of) {
+  plan = replicated_plan(model, request, in_flight, std::move(plan), groups, replica_of);
+  if (auto lacks = shortage_of(plan, request)) return *std::move(lacks);
   return plan;
 }
 

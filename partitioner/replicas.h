@@ -11,12 +11,14 @@
 #pragma once
 
 #include <map>
+#include <variant>
 #include <vector>
 
 #include "partitioner/plan.h"
 
 namespace kerf::partitioner {
 
+struct Infeasible;
 struct PlanRequest;
 
 // The plan, of one replica, with as many as `replica_of` says, by micro-batch. `groups`: the
@@ -27,6 +29,12 @@ struct PlanRequest;
 Plan replicated_plan(const Model& model, const PlanRequest& request, const InFlight& in_flight,
                      Plan plan, const std::vector<std::vector<int>>& groups,
                      const std::vector<int>& replica_of);
+// The same, or what it lacks where it is within no cap.
+std::variant<Plan, Infeasible> replicated_plan_within(const Model& model,
+                                                      const PlanRequest& request,
+                                                      const InFlight& in_flight, Plan plan,
+                                                      const std::vector<std::vector<int>>& groups,
+                                                      const std::vector<int>& replica_of);
 
 // The workers of each stage, all stages of each replica in turn.
 std::vector<std::vector<int>> groups_of(const Plan& plan);

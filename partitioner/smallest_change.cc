@@ -1,4 +1,5 @@
-// What to change of a request that nothing fits.
+#include "partitioner/smallest_change.h"
+
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -54,28 +55,31 @@ int more_workers(const Model& model, PlanRequest request, const InFlight& in_fli
 class MemoryThatFits {
  public:
   MemoryThatFits(const Model& model, PlanRequest request, const InFlight& in_flight)
-      : model_(model), request_(std::move(request)), in_flight_(in_flight) {}
+      : model_(model),
+        request_(std::move(request)),
+        in_flight_(in_flight),
+        asked_memory_(request_.memory) {}
 
   // Nothing where more memory alone does not help.
   void tell(Infeasible& infeasible) {
     if (!raise_until_it_fits(infeasible)) return;
-    std::vector<std::string> needs;
+    std::vector<DeviceMemory> devices;
     for (const int worker : devices_) {
       const auto needed = least_memory_of(worker);
       if (!needed) return;
-      needs.push_back(format("of worker {} with {} bytes", worker, *needed));
+      if (*needed > had_.at(worker)) devices.push_back({worker, *needed});
     }
-    std::vector<std::string> changes;
-    if (for_everybody_) changes.push_back(format("--memory {}", *request_.memory));
-    if (!needs.empty())
-      changes.push_back(
-          format("{} {}", needs.size() == 1 ? "a device" : "devices", fmt::join(needs, " and ")));
-    infeasible.smallest_change = format("{}", fmt::join(changes, " and "));
-    const int worker = infeasible.of_device;
-    infeasible.over = (worker < 0 ? *request_.memory : memory_of(worker).value()) - infeasible.cap;
-    if (worker >= 0)
-      infeasible.stage = last_stage_of(try_plan(model_, request_, in_flight_).value(), worker);
+    if (!for_everybody_ && devices.empty()) return;
+    infeasible.smallest_change =
+        memory_text(for_everybody_ ? request_.memory : std::nullopt, devices);
+    if (infeasible.of_device >= 0 && !devices.empty()) return tell_of(devices.front(), infeasible);
+    infeasible.of_device = -1;
+    infeasible.cap = asked_memory_.value();
+    infeasible.over = *request_.memory - infeasible.cap;
   }
+
+  // With the memory that was told, where any was.
+  const PlanRequest& request() const { return request_; }
 
  private:
   static constexpr int kMostRaises = 16;
@@ -101,8 +105,18 @@ class MemoryThatFits {
     return false;
   }
 
-  // To the byte, or where operators are many, to a five hundredth.
+  void tell_of(const DeviceMemory& device, Infeasible& infeasible) const {
+    infeasible.of_device = device.worker;
+    infeasible.cap = had_.at(device.worker);
+    infeasible.over = device.bytes - infeasible.cap;
+    infeasible.stage = last_stage_of(try_plan(model_, request_, in_flight_).value(), device.worker);
+  }
+
+  // What it has, where that is enough, though it was not while the devices before lacked theirs.
+  // Else to the byte, or where operators are many, to a five hundredth.
   std::optional<int64_t> least_memory_of(int worker) {
+    if (fits_with(worker, had_.at(worker))) return had_.at(worker);
+    memory_of(worker).reset();
     const auto plan = try_plan(model_, request_, in_flight_);
     if (!is_within(plan, request_)) return std::nullopt;
     int64_t enough = 0;
@@ -112,23 +126,48 @@ class MemoryThatFits {
     const int64_t finest = finest_step(model_, enough);
     while (enough - too_little > 1 + finest) {
       const int64_t middle = too_little + (enough - too_little) / 2;
-      memory_of(worker) = middle;
-      (fits(model_, request_, in_flight_) ? enough : too_little) = middle;
+      (fits_with(worker, middle) ? enough : too_little) = middle;
     }
-    memory_of(worker) = enough;
-    if (!fits(model_, request_, in_flight_)) return std::nullopt;
+    if (enough <= too_little || !fits_with(worker, enough)) return std::nullopt;
     return enough;
+  }
+
+  bool fits_with(int worker, int64_t memory) {
+    memory_of(worker) = memory;
+    return fits(model_, request_, in_flight_);
   }
 
   const Model& model_;
   PlanRequest request_;
   const InFlight& in_flight_;
+  const std::optional<int64_t> asked_memory_;
   bool for_everybody_ = false;  // whether request_.memory was raised
   std::vector<int> devices_;    // that are short, and no cap of theirs stands in the request
   std::map<int, int64_t> had_;
 };
 
 }  // namespace
+
+std::string memory_text(const std::optional<int64_t>& everybody,
+                        const std::vector<DeviceMemory>& devices) {
+  std::vector<std::string> changes;
+  if (everybody) changes.push_back(format("--memory {}", *everybody));
+  std::vector<std::string> needs;
+  for (const DeviceMemory& device : devices)
+    needs.push_back(format("of worker {} with {} bytes", device.worker, device.bytes));
+  if (!needs.empty())
+    changes.push_back(
+        format("{} {}", needs.size() == 1 ? "a device" : "devices", fmt::join(needs, " and ")));
+  return format("{}", fmt::join(changes, " and "));
+}
+
+PlanRequest tell_memory(const Model& model, const PlanRequest& request, const InFlight& in_flight,
+                        Infeasible& lacks) {
+  lacks.tell_micro_batches(request, 0);
+  MemoryThatFits memory(model, request, in_flight);
+  memory.tell(lacks);
+  return memory.request();
+}
 
 // Smaller micro-batches cost nothing but time, more workers are there to be had, more memory
 // perhaps not: the first of these that is enough.

@@ -12,6 +12,7 @@
 #include "partitioner/replicas.h"
 #include "partitioner/shared_workers.h"
 #include "runtime/error.h"
+#include "schedmp/schedules.h"
 #include "schedmp/simulate.h"
 #include "schedmp/steps.h"
 
@@ -38,6 +39,11 @@ class InFlightUntil final : public partitioner::InFlight {
   const std::function<void()> end_if_stopped_;
 };
 
+int replicas_of(const PlanFlags& flags, const std::string& schedule) {
+  return is_built_in(schedule) ? schedmp::replicas_of(schedule)
+                               : read_schedule_file(flags, schedule).schedule.replicas;
+}
+
 }  // namespace
 
 bool has_shared_workers(const partitioner::PlanRequest& request) {
@@ -51,6 +57,7 @@ PlanMaker::PlanMaker(const PlanFlags& flags, const std::string& schedule, bool q
     : flags_(flags),
       quietly_(quietly),
       stop_(std::move(stop)),
+      has_replicas_(replicas_of(flags, schedule) > 1),
       in_flight_(std::make_unique<InFlightUntil>(in_flight_of(flags, schedule),
                                                  [this] { end_if_stopped(); })) {}
 
@@ -61,6 +68,13 @@ void PlanMaker::end_if_stopped() const {
 bool PlanMaker::is_automatic() const { return flags_.cut == kAutoCut; }
 
 Lacks PlanMaker::make(const partitioner::PlanRequest& request, Planned& planned) const {
+  require(!has_replicas_ || !flags_.fit_batch, "--fit-batch",
+          "it fits plans of one replica; give --batch, or a schedule without replicas");
+  Lacks lacks = make_one_replica(request, planned);
+  return lacks || !has_replicas_ ? lacks : replicate(request, planned);
+}
+
+Lacks PlanMaker::make_one_replica(const partitioner::PlanRequest& request, Planned& planned) const {
   if (is_automatic()) return choose(request, planned);
   return has_shared_workers(request) ? place_stages(request, planned) : cut(request, planned);
 }
@@ -118,24 +132,15 @@ Lacks PlanMaker::choose(const partitioner::PlanRequest& request, Planned& planne
   return {};
 }
 
-void PlanMaker::replicate(const partitioner::PlanRequest& request, Planned& planned) const {
+Lacks PlanMaker::replicate(const partitioner::PlanRequest& request, Planned& planned) const {
   partitioner::Plan& plan = planned.plan;
   const schedmp::Schedule schedule =
       find_schedule(flags_, request.schedule, pipeline_of(planned.model, plan), plan.micro_batches);
-  if (schedule.replicas == 1) return;
-  require(!flags_.fit_batch, "--fit-batch",
-          "it fits plans of one replica; give --batch, or a schedule without replicas");
-  plan = partitioner::replicated_plan(planned.model, request, in_flight(), std::move(plan),
-                                      schedule.groups, schedule.replica_of);
-  for (const partitioner::WorkerPrediction& worker : plan.workers)
-    if (const auto cap = request.cap_of(worker.worker); cap && worker.peak_bytes > *cap)
-      throw Error(
-          ErrorCode::kInfeasible,
-          format("worker {} has a stage of each of {} replicas, which take {}, {} more than "
-                 "its cap of {} bytes; raise it, or choose a schedule without replicas",
-                 worker.worker, schedule.replicas, worker.peak_bytes, worker.peak_bytes - *cap,
-                 *cap),
-          format("schedule {}", schedule.name));
+  auto answer = partitioner::replicated_plan_within(
+      planned.model, request, in_flight(), std::move(plan), schedule.groups, schedule.replica_of);
+  if (auto* const lacks = std::get_if<partitioner::Infeasible>(&answer)) return std::move(*lacks);
+  plan = std::get<partitioner::Plan>(std::move(answer));
+  return {};
 }
 
 }  // namespace kerf::apps

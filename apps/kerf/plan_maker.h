@@ -29,16 +29,18 @@ class PlanMaker {
   const PlanFlags& flags() const { return flags_; }
   const partitioner::InFlight& in_flight() const { return *in_flight_; }
   bool is_automatic() const;
+  // Whether the schedule wants several of every stage.
+  bool has_replicas() const { return has_replicas_; }
 
-  // Puts the plan in the place of planned.plan, and the model as it is rewritten for it in that of
-  // planned.model. Throws Error{kUsage} or Error{kInfeasible} where the request cannot be met by
-  // more memory or micro-batches.
+  // Puts the plan, with the replicas that its schedule wants of every stage, in the place of
+  // planned.plan, and the model as it is rewritten for it in that of planned.model. Throws
+  // Error{kUsage} or Error{kInfeasible} where the request cannot be met by more memory or
+  // micro-batches.
   Lacks make(const partitioner::PlanRequest& request, Planned& planned) const;
-  // Gives planned.plan the replicas that its schedule wants of every stage. Throws
-  // Error{kInfeasible} naming the worker whose cap they exceed.
-  void replicate(const partitioner::PlanRequest& request, Planned& planned) const;
 
  private:
+  Lacks make_one_replica(const partitioner::PlanRequest& request, Planned& planned) const;
+  Lacks replicate(const partitioner::PlanRequest& request, Planned& planned) const;
   std::unique_ptr<partitioner::Objective> step_of(const partitioner::PlanRequest& request,
                                                   const std::function<void()>& on_step) const;
   Lacks cut(const partitioner::PlanRequest& request, Planned& planned) const;
@@ -49,6 +51,7 @@ class PlanMaker {
   const PlanFlags& flags_;
   const bool quietly_;
   const std::stop_token stop_;
+  const bool has_replicas_;
   std::unique_ptr<partitioner::InFlight> in_flight_;
 };
 

@@ -37,7 +37,7 @@ Planned found_by(const PlanFlags& flags, bool quietly, const std::stop_token& st
   planned.folded = std::move(made.folded);
   partitioner::PlanRequest request = request_of_flags(flags, planned);
   const PlanMaker maker(flags, request.schedule, quietly, stop);
-  const PlanSlots slots(maker);
+  const PlanSlots slots(maker, request.setting.slots);
   const auto start = std::chrono::steady_clock::now();
   const partitioner::Model model = planned.model;
   for (;; planned.model = model) {
@@ -45,13 +45,12 @@ Planned found_by(const PlanFlags& flags, bool quietly, const std::stop_token& st
     if (Lacks lacks = maker.make(request, planned)) {
       planned.model = model;
       if (!slots.raise_for_others(*lacks, planned, request)) {
-        slots.follow_micro_batches(planned, request, *lacks);
+        slots.follow(planned, request, *lacks);
         throw Error(ErrorCode::kInfeasible, lacks->text());
       }
       planned.setting.slots = request.setting.slots;
       continue;
     }
-    maker.replicate(request, planned);
     if (!slots.raise_for(planned, request)) break;
   }
   planned.plan_seconds =

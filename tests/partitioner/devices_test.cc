@@ -167,6 +167,31 @@ TEST(Devices, OfSmallOnesItIsSaidWhatTheyNeedToTheByte) {
       }
 }
 
+// What one has may be enough once the other has what it needs.
+TEST(Devices, OfMiddlingOnesThoseAloneAreToldThatNeedMore) {
+  const Model model = make_zoo_model("mlp");
+  PlanRequest request = request_of(Cut::kLayer, 2);
+  request.steering.stages_per_worker = 2;
+  request.speed.capacities = with_speeds({1, 1});
+  const Plan free = made(model, request);
+  auto& devices = request.speed.capacities.workers;
+  int alone = 0;
+  for (const int64_t first : {10, 30, 60})
+    for (const int64_t second : {10, 30, 60}) {
+      SCOPED_TRACE(format("{} and {} percent", first, second));
+      devices[0].memory = free.workers[0].peak_bytes * first / 100;
+      devices[1].memory = free.workers[1].peak_bytes * second / 100;
+      const auto needed = needed_memory(model, request);
+      if (needed.size() == 1) ++alone;
+      for (const auto& [worker, bytes] : needed) {
+        EXPECT_GT(bytes, *devices[worker].memory + 1);
+        devices[worker].memory = bytes;
+      }
+      EXPECT_TRUE(fits(model, request, *hold_everything()));
+    }
+  EXPECT_GT(alone, 0);
+}
+
 TEST(Devices, PlansKeepThemAndWhatWasAsked) {
   const Model model = small_mlp();
   PlanRequest request = request_of(Cut::kLayer, 3);
