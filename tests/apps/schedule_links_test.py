@@ -274,7 +274,7 @@ class Replicas(KerfTest):
         for flag in ("--why", "--front"):
             self.assert_one_error(run(*flags, flag), flag, "one replica", code=2)
         peak = max(worker["peak_bytes"] for worker in json.loads(run(*flags, "--json").stdout)["workers"])
-        self.assert_one_error(run(*flags, "--memory", peak - 1), "worker ", "2 replicas", "1 more than", code=2)
+        self.assert_one_error(run(*flags, "--memory", peak - 1), "needs 1 byte more than the memory cap", f"--memory {peak}", code=2)
         self.assertEqual(run(*flags, "--memory", peak).returncode, 0)
 
     def test_answer_as_one_does(self):
