@@ -65,7 +65,7 @@ class RangeParser {
 
 IndexSet IndexSet::none() {
   IndexSet set;
-  set.kind_ = Kind::kNone;
+  set.hull_ = {};
   return set;
 }
 
@@ -73,8 +73,7 @@ IndexSet IndexSet::range(int64_t begin, int64_t end) {
   KERF_CHECK(begin >= 0 && begin <= end, "the range [{}, {})", begin, end);
   if (begin == end) return none();
   IndexSet set;
-  set.kind_ = Kind::kOne;
-  set.one_ = {begin, end};
+  set.hull_ = {begin, end};
   return set;
 }
 
@@ -82,10 +81,9 @@ IndexSet::IndexSet(std::vector<Range> ranges) {
   for (const Range& range : ranges)
     KERF_CHECK(range.begin >= 0 && range.begin <= range.end, "the range [{}, {})", range.begin,
                range.end);
-  some_ = merged(std::move(ranges));
-  kind_ = some_.empty() ? Kind::kNone : some_.size() == 1 ? Kind::kOne : Kind::kSome;
-  if (kind_ == Kind::kOne) one_ = some_.front();
-  if (kind_ != Kind::kSome) some_ = {};
+  ranges = merged(std::move(ranges));
+  hull_ = ranges.empty() ? Range{} : Range{ranges.front().begin, ranges.back().end};
+  if (ranges.size() > 1) several_ = std::make_shared<const std::vector<Range>>(std::move(ranges));
 }
 
 IndexSet IndexSet::of(const std::vector<int64_t>& indices) {
@@ -120,8 +118,8 @@ bool IndexSet::contains(int64_t index) const {
 bool IndexSet::contains(const IndexSet& other) const {
   if (is_all()) return true;
   if (other.is_all()) return false;
-  if (kind_ == Kind::kOne && other.kind_ == Kind::kOne)
-    return one_.begin <= other.one_.begin && other.one_.end <= one_.end;
+  if (is_one_range() && other.is_one_range())
+    return hull_.begin <= other.hull_.begin && other.hull_.end <= hull_.end;
   return intersect(*this, other) == other;
 }
 
@@ -132,7 +130,7 @@ std::vector<Range> IndexSet::ranges(int64_t extent) const {
 }
 
 IndexSet IndexSet::normalized(int64_t extent) const {
-  const bool everything = kind_ == Kind::kOne && one_ == Range{0, extent};
+  const bool everything = is_one_range() && hull_ == Range{0, extent};
   return everything ? all() : *this;
 }
 

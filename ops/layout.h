@@ -9,7 +9,9 @@
 // Plain values; no threads.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -40,28 +42,30 @@ class IndexSet {
   explicit IndexSet(std::vector<Range> ranges);
   static IndexSet of(const std::vector<int64_t>& indices);
 
-  bool is_all() const { return kind_ == Kind::kAll; }
-  bool empty() const { return kind_ == Kind::kNone; }
+  bool is_all() const { return hull_.end < 0; }
+  bool empty() const { return hull_.end == 0; }
   // Number of indices on an axis of `extent`; kBatch for all of a batch.
   int64_t size(int64_t extent) const;
   bool contains(int64_t index) const;
   // Ranges never contain "all", whose extent they do not know.
   bool contains(const IndexSet& other) const;
   std::span<const Range> ranges() const {  // empty where is_all()
-    if (kind_ == Kind::kSome) return some_;
-    return {&one_, kind_ == Kind::kOne ? size_t{1} : size_t{0}};
+    if (several_) return *several_;
+    return {&hull_, hull_.end > 0 ? size_t{1} : size_t{0}};
   }
   std::vector<Range> ranges(int64_t extent) const;  // with "all" spelled out; not of a batch
   // "all" where the ranges are [0, extent); itself otherwise, even where it exceeds the extent.
   IndexSet normalized(int64_t extent) const;
-  bool operator==(const IndexSet&) const = default;
+  bool operator==(const IndexSet& other) const {
+    return hull_ == other.hull_ && std::ranges::equal(ranges(), other.ranges());
+  }
 
  private:
-  enum class Kind : uint8_t { kAll, kNone, kOne, kSome };
+  bool is_one_range() const { return hull_.end > 0 && !several_; }
 
-  Kind kind_ = Kind::kAll;
-  Range one_;                // kOne
-  std::vector<Range> some_;  // kSome
+  // Plans are made of these, by the million.
+  Range hull_{0, -1};  // from the first index to the last; to -1: all; to 0: none
+  std::shared_ptr<const std::vector<Range>> several_;  // where they are more than one range
 };
 
 IndexSet intersect(const IndexSet& a, const IndexSet& b);
