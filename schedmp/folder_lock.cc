@@ -48,7 +48,7 @@ FolderLock::~FolderLock() {
 }
 
 std::shared_ptr<const FolderLock> lock_folder(const std::filesystem::path& folder) {
-  const std::filesystem::path path = folder / ".kerf-lock";
+  const std::filesystem::path path = folder / kFolderLock;
   for (int tries = 0; tries < kMostTries; ++tries) {
     make_folder(folder);
     runtime::OpenFile file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));

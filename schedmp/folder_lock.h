@@ -14,6 +14,8 @@
 
 namespace kerf::schedmp {
 
+inline constexpr const char* kFolderLock = ".kerf-lock";
+
 class FolderLock {
  public:
   // The file at that path, or none.

@@ -37,8 +37,8 @@ bool names_shares(std::string_view name) {
 
 // Its run is over. Opened to write, as NFS wants it for a lock for one alone.
 bool are_abandoned(const fs::path& shares) {
-  const runtime::OpenFile lock(
-      ::open((shares / ".kerf-lock").c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+  const runtime::OpenFile lock(::open((shares / schedmp::kFolderLock).c_str(),
+                                      O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
   return lock.number() >= 0 && ::flock(lock.number(), LOCK_EX | LOCK_NB) == 0;
 }
 
