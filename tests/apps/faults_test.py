@@ -22,7 +22,7 @@ import unittest
 from kerf_command import SLOW, KerfTest, free_address, run, wait_until, workers_of
 from tcp_proxy import TcpProxy
 
-MODEL = ("train", "lenet5", "--data", "synthetic:2048x784x10", "--workers", 2, "--no-test")
+MODEL = ("train", "lenet5", "--data", "synthetic:2048x784x10", "--workers", 2, "--epochs", 40, "--no-test")  # seconds, for faults to find it at work
 PLANS = 12  # of faults, where all are tried
 MIB = 1 << 20
 
@@ -74,7 +74,7 @@ class R5Test(FaultyTest):
         """Faults one after the other, each for a while, in an order of the seed; returns the run's record."""
         chance = random.Random(seed)
         out = f"disturbed {seed}"
-        listened = Listened(self, out, "--epochs", 12)
+        listened = Listened(self, out)
         proxy = listened.proxy
         proxy.random.seed(seed)
         listened.says("epoch 1/")
@@ -101,7 +101,7 @@ class R5Test(FaultyTest):
         return record
 
     def go_on_to_the_same_bits(self, seeds):
-        run(*MODEL, "--epochs", 12, "--out", self.folder / "whole")
+        run(*MODEL, "--out", self.folder / "whole")
         whole = self.outcome("whole")
         for seed in seeds:
             with self.subTest(seed=seed):
@@ -114,8 +114,8 @@ class R5(R5Test):
 
     def test_half_open_for_long_is_a_loss_and_the_run_goes_on(self):
         """Who was cut off ends by itself, and the next worker of its keeper comes when the link is back."""
-        run(*MODEL, "--epochs", 12, "--out", self.folder / "whole")
-        listened = Listened(self, "disturbed", "--epochs", 12)
+        run(*MODEL, "--out", self.folder / "whole")
+        listened = Listened(self, "disturbed")
         listened.says("epoch 1/")
         frozen = time.monotonic()
         listened.proxy.frozen = True
@@ -226,8 +226,8 @@ class R15(FaultyTest):
         limit = 32 * MIB
         cgroup = Cgroup(limit)
         self.addCleanup(cgroup.close)
-        self.train(*MODEL[1:], "--epochs", 12, out="whole")
-        process = self.start(*MODEL, "--epochs", 12, "--out", self.folder / "disturbed")
+        self.train(*MODEL[1:], out="whole")
+        process = self.start(*MODEL, "--out", self.folder / "disturbed")
         said = []
         while "epoch 1/" not in (said or [""])[-1]:
             said.append(process.stderr.readline())

@@ -303,7 +303,7 @@ class Apart(HostsTest):
 
 
 class R5Test(HostsTest):
-    LONG = ("lenet5", "--data", "synthetic:2048x784x10", "--workers", 2, "--epochs", 12, "--no-test")
+    LONG = ("lenet5", "--data", "synthetic:2048x784x10", "--workers", 2, "--epochs", 40, "--no-test")
     ADDRESS = "tcp://10.74.0.1:5563"
 
     def begin(self, *more, environment=None):

@@ -91,7 +91,7 @@ class Listen(KerfTest):
 
     @unittest.skipIf(SLOW > 1, "it waits for half of its time; the release build's is looked at")
     def test_who_is_left_goes_on_without_a_lost_worker(self):
-        longer = ("mlp", "--sizes", "784-24-16-10", "--data", "synthetic:2048x784x10", "--workers", 3, "--epochs", 12, "--no-test", "--schedule", "gpipe")
+        longer = ("mlp", "--sizes", "784-24-16-10", "--data", "synthetic:2048x784x10", "--workers", 3, "--epochs", 100, "--no-test", "--schedule", "gpipe")
         whole = self.train(*longer, out="whole")
         for saves in (True, False):
             with self.subTest(saves=saves):

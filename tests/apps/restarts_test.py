@@ -149,10 +149,12 @@ class R2(DyingTest):
 
 
 class Disturbed(DyingTest):
-    def disturbed(self, disturb, *more, program=KERF):
-        """The run's record, of which `disturb` had the process and its workers when the first epoch was over."""
-        self.train(*LONGER[1:], *more, out="whole")
-        process = subprocess.Popen([program, *map(str, (*LONGER, *more, "--out", self.folder / "disturbed"))], stdin=subprocess.DEVNULL,
+    def disturbed(self, disturb, program=KERF, epochs=40):
+        """The run's record, of which `disturb` had the process and its workers when the first epoch was over. What follows are
+        seconds, for who disturbs has to come to it on a machine that is busy."""
+        run_of = (*LONGER, "--epochs", epochs)
+        self.train(*run_of[1:], out="whole")
+        process = subprocess.Popen([program, *map(str, (*run_of, "--out", self.folder / "disturbed"))], stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
         self.started.append(process)
         said = []
@@ -177,7 +179,7 @@ class Updated(Disturbed):
             os.replace(self.folder / "another", program)
             os.kill(workers[1], signal.SIGKILL)
 
-        self.assertEqual(self.disturbed(kill_behind_an_update, "--epochs", 12, program=program)["restarts"], 1)
+        self.assertEqual(self.disturbed(kill_behind_an_update, program=program)["restarts"], 1)
 
 
 class R3(Disturbed):
@@ -188,7 +190,7 @@ class R3(Disturbed):
             with self.assertRaises(ProcessLookupError):
                 os.kill(workers[1], signal.SIGCONT)
 
-        self.assertEqual(self.disturbed(stop, "--epochs", 12)["restarts"], 1)
+        self.assertEqual(self.disturbed(stop)["restarts"], 1)
 
 
 class R4(Disturbed):
@@ -214,14 +216,14 @@ class R4(Disturbed):
 
     def test_a_worker_that_gets_half_of_the_time_is_left_alone(self):
         slow_down, turns = self.in_turns(0)
-        self.assertEqual(self.disturbed(slow_down, "--epochs", 12)["restarts"], 0)
+        self.assertEqual(self.disturbed(slow_down)["restarts"], 0)
         self.assertGreater(len(turns), 10)
 
     @unittest.skipUnless(FULL, "it is measured over windows of seconds, in which nothing else may run")
     def test_it_is_named(self):
         slow_down, _ = self.in_turns(3)
         # A part is what the rest is compared with, and two windows of two seconds agree.
-        record = self.disturbed(slow_down, "--epochs", 70)
+        record = self.disturbed(slow_down, epochs=70)
         self.assertIn(1, [each["worker"] for each in record["slow"] if each["times"] >= 1.25])
         report = run("report", self.folder / "disturbed").stdout
         self.assertRegex(report, r"worker 1 took \d+\.\d times as long as it did, beside the others, from step \d+")
@@ -232,7 +234,7 @@ class R4(Disturbed):
 class R6(DyingTest):
     def test_a_killed_scheduler_goes_on_from_the_disk(self):
         """Alone, or with one of its workers in the same moment."""
-        self.train(*LONGER[1:], "--epochs", 12, out="whole")
+        self.train(*LONGER[1:], "--epochs", 40, out="whole")
         for keepers in (0, 3):
             for with_a_worker in (False, True):
                 with self.subTest(keepers=keepers, with_a_worker=with_a_worker):
@@ -241,7 +243,7 @@ class R6(DyingTest):
     def killed(self, name, keepers, with_a_worker):
         out = self.folder / name
         address = free_address()
-        command = (*LONGER, "--epochs", 12, "--save-every", 5, "--out", out, *(("--listen", address) if keepers else ()))
+        command = (*LONGER, "--epochs", 40, "--save-every", 5, "--out", out, *(("--listen", address) if keepers else ()))
         started = [self.start("worker", "--connect", address) for _ in range(keepers)]
         scheduler = self.start(*command)
         self.assertTrue(wait_until(lambda: list(out.glob("checkpoints/*/manifest.json")), 60))

@@ -158,6 +158,15 @@ std::pair<char, int> state_of(int process) {
 
 int parent_of(int process) { return state_of(process).second; }
 
+// Until it stands still: what it is sent in between it might do yet, and by an exec go on for good.
+void stop(int process) {
+  ::kill(process, SIGSTOP);
+  const auto deadline = after(10s);
+  while (state_of(process).first != 'T' && Clock::now() < deadline)
+    std::this_thread::sleep_for(1ms);
+  ASSERT_EQ(state_of(process).first, 'T') << "process " << process << " goes on";
+}
+
 TEST_F(Spares, OfAKeeperComeByThemselvesAndTakeTheSamePlace) {
   options_.spares = 0;
   begin({"--keep"});
@@ -186,10 +195,10 @@ TEST_F(Spares, OfAKeeperHaveTheirPlacesBehindALossAmongThoseWhoComeBack) {
   crew_->start("words", {"", "", ""}, LaneTable(3, std::vector<std::vector<Lane>>(3)));
   const std::vector<int> before = pids();
   const int keeper = parent_of(before[2]);
-  ::kill(keeper, SIGSTOP);  // starts none
+  stop(keeper);  // starts none
   ::kill(before[2], SIGKILL);
   end_of(*crew_);
-  ::kill(before[1], SIGSTOP);
+  stop(before[1]);
   EXPECT_THAT(kerf::tests::error_of([&] {
                 crew_->restart([&](int here, const std::string&) {
                   if (here == 1) ::kill(before[0], SIGKILL);
