@@ -67,7 +67,35 @@ void with_size(DType dtype, const Work& work) {
 
 }  // namespace
 
-Selection::Axis Selection::make_axis(const IndexSet& held, const IndexSet& wanted, int64_t extent) {
+struct Selection::Axis {
+  std::vector<Stretch> stretches;
+  int64_t local = 0;  // indices held; of the batch axis, by clip() of `held`
+  IndexSet held;
+  int64_t extent = 0;  // maybe symbolic
+
+  static Axis of(const IndexSet& held, const IndexSet& wanted, int64_t extent);
+  int64_t held_count(int64_t samples) const;
+  int64_t piece_count(int64_t samples) const;
+};
+
+struct Selection::Facts {
+  std::vector<Axis> axes;
+  std::vector<int> order;
+  int batch = -1;              // axis; -1: none
+  std::vector<Stretch> outer;  // of the axes before the batch, one index each
+  std::vector<Run> runs;       // of the axes after it
+  int64_t inner_local = 1;
+  int64_t inner_piece = 1;
+  int64_t outer_piece = 1;
+  DType dtype = DType::kFloat32;
+  bool nothing = false;
+  bool everything = false;
+
+  void find_runs();
+  void find_outer();
+};
+
+Selection::Axis Selection::Axis::of(const IndexSet& held, const IndexSet& wanted, int64_t extent) {
   Axis axis{{}, 0, held, extent};
   const Range all{0, extent < 0 ? kNoEnd : extent};
   const auto ranges = [&](const IndexSet& set) {
@@ -88,120 +116,140 @@ Selection::Axis Selection::make_axis(const IndexSet& held, const IndexSet& wante
   return axis;
 }
 
-int64_t Selection::held_count(const Axis& axis, int64_t samples) {
-  if (axis.extent >= 0) return axis.local;
-  return clipped_size(axis.held, concrete_extent(axis.extent, samples));
+int64_t Selection::Axis::held_count(int64_t samples) const {
+  if (extent >= 0) return local;
+  return clipped_size(held, concrete_extent(extent, samples));
 }
 
-int64_t Selection::piece_count(const Axis& axis, int64_t samples) {
+int64_t Selection::Axis::piece_count(int64_t samples) const {
   int64_t count = 0;
-  const int64_t extent = axis.extent < 0 ? concrete_extent(axis.extent, samples) : kNoEnd;
-  for (const Stretch& stretch : axis.stretches) count += stretch.clipped(extent);
+  const int64_t end = extent < 0 ? concrete_extent(extent, samples) : kNoEnd;
+  for (const Stretch& stretch : stretches) count += stretch.clipped(end);
   return count;
 }
 
 Selection::Selection(const Box& holder, const Box& piece, const ValueSpec& spec,
-                     std::vector<int> order)
-    : order_(std::move(order)),
-      batch_(spec.shape.batch_axis()),
-      identity_(std::make_shared<const char>()),
-      dtype_(spec.dtype) {
+                     std::vector<int> order) {
   const Box held = checked(holder, spec.shape);
   const Box wanted = checked(piece, spec.shape);
   KERF_CHECK(held.contains(wanted), "{} does not hold {}", to_string(holder), to_string(piece));
   const int rank = spec.shape.rank();
-  KERF_CHECK(order_.empty() || static_cast<int>(order_.size()) == rank,
-             "an order of {} axes for {}", order_.size(), to_string(spec.shape));
-  if (std::is_sorted(order_.begin(), order_.end())) order_.clear();
-  nothing_ = wanted.empty();
-  everything_ = order_.empty() && !nothing_ && held == wanted;
-  for (int axis = 0; axis < rank && !nothing_; ++axis)
-    axes_.push_back(make_axis(held.axes[static_cast<size_t>(axis)],
-                              wanted.axes[static_cast<size_t>(axis)], spec.shape[axis]));
-  if (nothing_) return;
+  KERF_CHECK(order.empty() || static_cast<int>(order.size()) == rank, "an order of {} axes for {}",
+             order.size(), to_string(spec.shape));
+  if (std::is_sorted(order.begin(), order.end())) order.clear();
+  const auto facts = std::make_shared<Facts>();
+  facts_ = facts;
+  facts->order = std::move(order);
+  facts->batch = spec.shape.batch_axis();
+  facts->dtype = spec.dtype;
+  facts->nothing = wanted.empty();
+  if (facts->nothing) return;
+  facts->everything = facts->order.empty() && held == wanted;
+  facts->axes.reserve(static_cast<size_t>(rank));
+  for (int axis = 0; axis < rank; ++axis)
+    facts->axes.push_back(Axis::of(held.axes[static_cast<size_t>(axis)],
+                                   wanted.axes[static_cast<size_t>(axis)], spec.shape[axis]));
+  facts->find_runs();
+  facts->find_outer();
+}
 
-  runs_ = {{0, 0, 1}};
-  for (int axis = rank - 1; axis > batch_; --axis) {
-    const Axis& one = axes_[static_cast<size_t>(axis)];
-    std::vector<Run> outer;
+void Selection::Facts::find_runs() {
+  runs = {{0, 0, 1}};
+  for (int axis = static_cast<int>(axes.size()) - 1; axis > batch; --axis) {
+    const Axis& one = axes[static_cast<size_t>(axis)];
+    std::vector<Run> longer;
     int64_t count = 0;
     for (const Stretch& s : one.stretches) {
       count += s.count;
-      if (inner_piece_ == inner_local_) {
-        append(outer, {s.local * inner_local_, s.piece * inner_piece_, s.count * inner_local_});
+      if (inner_piece == inner_local) {
+        append(longer, {s.local * inner_local, s.piece * inner_piece, s.count * inner_local});
         continue;
       }
       for (int64_t i = 0; i < s.count; ++i)
-        for (const Run& run : runs_)
-          append(outer, {(s.local + i) * inner_local_ + run.at,
-                         (s.piece + i) * inner_piece_ + run.from, run.count});
+        for (const Run& run : runs)
+          append(longer, {(s.local + i) * inner_local + run.at,
+                          (s.piece + i) * inner_piece + run.from, run.count});
     }
-    runs_ = std::move(outer);
-    inner_local_ *= one.local;
-    inner_piece_ *= count;
+    runs = std::move(longer);
+    inner_local *= one.local;
+    inner_piece *= count;
   }
-  outer_ = {{}};
+}
+
+void Selection::Facts::find_outer() {
+  outer = {{}};
   int64_t outer_local = 1;
-  for (int axis = batch_ - 1; axis >= 0; --axis) {
-    const Axis& one = axes_[static_cast<size_t>(axis)];
+  for (int axis = batch - 1; axis >= 0; --axis) {
+    const Axis& one = axes[static_cast<size_t>(axis)];
     std::vector<Stretch> all;
     int64_t count = 0;
     for (const Stretch& s : one.stretches) {
       count += s.count;
       for (int64_t i = 0; i < s.count; ++i)
-        for (const Stretch& inner : outer_)
+        for (const Stretch& inner : outer)
           all.push_back({0, (s.local + i) * outer_local + inner.local,
-                         (s.piece + i) * outer_piece_ + inner.piece, 1});
+                         (s.piece + i) * outer_piece + inner.piece, 1});
     }
-    outer_ = std::move(all);
+    outer = std::move(all);
     outer_local *= one.local;
-    outer_piece_ *= count;
+    outer_piece *= count;
   }
 }
 
+const Selection::Facts& Selection::nothing_known() {
+  static const Facts kNothing;
+  return kNothing;
+}
+
+bool Selection::everything() const { return facts().everything; }
+DType Selection::dtype() const { return facts().dtype; }
+std::span<const Run> Selection::runs() const { return facts().runs; }
+
 size_t Selection::bytes(int64_t samples) const {
-  if (nothing_) return 0;
-  const int64_t rows = batch_ < 0 ? 1 : piece_count(axes_[static_cast<size_t>(batch_)], samples);
-  return static_cast<size_t>(outer_piece_ * rows * inner_piece_) * size_of(dtype_);
+  const Facts& f = facts();
+  if (f.nothing) return 0;
+  const int64_t rows = f.batch < 0 ? 1 : f.axes[static_cast<size_t>(f.batch)].piece_count(samples);
+  return static_cast<size_t>(f.outer_piece * rows * f.inner_piece) * size_of(f.dtype);
 }
 
 template <class Move>
 void Selection::for_each_run(int64_t samples, const Move& move) const {
-  if (nothing_) return;
-  if (everything_) {
-    simd::parallel_pieces(static_cast<int64_t>(bytes(samples) / size_of(dtype_)),
+  const Facts& f = facts();
+  if (f.nothing) return;
+  if (f.everything) {
+    simd::parallel_pieces(static_cast<int64_t>(bytes(samples) / size_of(f.dtype)),
                           simd::kLeastElements,
                           [&](int64_t begin, int64_t end) { move(begin, begin, end - begin); });
     return;
   }
-  if (!order_.empty()) return for_each_ordered(samples, move);
+  if (!f.order.empty()) return for_each_ordered(samples, move);
   static const std::vector<Stretch> kOne{{0, 0, 0, 1}};
-  const bool batched = batch_ >= 0;
-  const Axis* rows = batched ? &axes_[static_cast<size_t>(batch_)] : nullptr;
+  const bool batched = f.batch >= 0;
+  const Axis* rows = batched ? &f.axes[static_cast<size_t>(f.batch)] : nullptr;
   const int64_t extent = batched ? concrete_extent(rows->extent, samples) : 1;
-  const int64_t held = batched ? held_count(*rows, samples) : 1;
-  const int64_t wanted = batched ? piece_count(*rows, samples) : 1;
-  const int64_t per_row = std::max<int64_t>(inner_piece_, 1);
-  for (const Stretch& outer : outer_)
+  const int64_t held = batched ? rows->held_count(samples) : 1;
+  const int64_t wanted = batched ? rows->piece_count(samples) : 1;
+  const int64_t per_row = std::max<int64_t>(f.inner_piece, 1);
+  for (const Stretch& outer : f.outer)
     for (const Stretch& s : batched ? rows->stretches : kOne) {
       const int64_t count = s.clipped(extent);
-      const int64_t at = (outer.local * held + s.local) * inner_local_;
-      const int64_t from = (outer.piece * wanted + s.piece) * inner_piece_;
-      if (inner_piece_ == inner_local_) {
+      const int64_t at = (outer.local * held + s.local) * f.inner_local;
+      const int64_t from = (outer.piece * wanted + s.piece) * f.inner_piece;
+      if (f.inner_piece == f.inner_local) {
         simd::parallel_pieces(
             count * per_row, simd::kLeastElements,
             [&](int64_t begin, int64_t end) { move(at + begin, from + begin, end - begin); });
         continue;
       }
       // Rows and their runs together, so that a tensor without rows is shared out too.
-      const auto runs = static_cast<int64_t>(runs_.size());
+      const auto runs = static_cast<int64_t>(f.runs.size());
       const int64_t least = simd::kLeastElements * runs / per_row + 1;
       simd::parallel_pieces(count * runs, least, [&](int64_t begin, int64_t end) {
         int64_t row = begin / runs;
         int64_t index = begin % runs;
         for (int64_t i = begin; i < end; ++i) {
-          const Run& run = runs_[static_cast<size_t>(index)];
-          move(at + row * inner_local_ + run.at, from + row * inner_piece_ + run.from, run.count);
+          const Run& run = f.runs[static_cast<size_t>(index)];
+          move(at + row * f.inner_local + run.at, from + row * f.inner_piece + run.from, run.count);
           if (++index == runs) {
             index = 0;
             ++row;
@@ -212,21 +260,22 @@ void Selection::for_each_run(int64_t samples, const Move& move) const {
 }
 
 std::vector<Selection::AxisMap> Selection::axis_maps(int64_t samples) const {
-  const size_t rank = axes_.size();
+  const Facts& f = facts();
+  const size_t rank = f.axes.size();
   std::vector<AxisMap> maps(rank);
   int64_t stride = 1;
   for (size_t i = rank; i-- > 0;) {
-    const size_t axis = order_.empty() ? i : static_cast<size_t>(order_[i]);
+    const size_t axis = f.order.empty() ? i : static_cast<size_t>(f.order[i]);
     maps[axis].local_stride = stride;
-    stride *= held_count(axes_[axis], samples);
+    stride *= f.axes[axis].held_count(samples);
   }
   stride = 1;
   for (size_t axis = rank; axis-- > 0;) {
-    const Axis& one = axes_[axis];
+    const Axis& one = f.axes[axis];
     maps[axis].stretches = one.stretches;
     maps[axis].extent = one.extent < 0 ? concrete_extent(one.extent, samples) : kNoEnd;
     maps[axis].piece_stride = stride;
-    stride *= piece_count(one, samples);
+    stride *= one.piece_count(samples);
   }
   return maps;
 }
@@ -247,7 +296,7 @@ void Selection::for_each_ordered(int64_t samples, const Move& move) const {
 }
 
 void Selection::pack(const std::byte* local, std::byte* dense, int64_t samples) const {
-  with_size(dtype_, [&](auto size) {
+  with_size(dtype(), [&](auto size) {
     constexpr auto kSize = static_cast<int64_t>(size());
     for_each_run(samples, [&](int64_t at, int64_t from, int64_t count) {
       copy<kSize>(local + at * kSize, dense + from * kSize, count);
@@ -256,7 +305,7 @@ void Selection::pack(const std::byte* local, std::byte* dense, int64_t samples) 
 }
 
 void Selection::unpack(const std::byte* dense, std::byte* local, int64_t samples) const {
-  with_size(dtype_, [&](auto size) {
+  with_size(dtype(), [&](auto size) {
     constexpr auto kSize = static_cast<int64_t>(size());
     for_each_run(samples, [&](int64_t at, int64_t from, int64_t count) {
       copy<kSize>(dense + from * kSize, local + at * kSize, count);
@@ -265,13 +314,13 @@ void Selection::unpack(const std::byte* dense, std::byte* local, int64_t samples
 }
 
 void Selection::unpack_add(const std::byte* dense, std::byte* local, int64_t samples) const {
-  if (dtype_ == DType::kFloat64)
+  if (dtype() == DType::kFloat64)
     return for_each_run(samples, [&](int64_t at, int64_t from, int64_t count) {
       const auto* summands = reinterpret_cast<const double*>(dense) + from;
       auto* sums = reinterpret_cast<double*>(local) + at;
       for (int64_t i = 0; i < count; ++i) sums[i] += summands[i];
     });
-  KERF_CHECK(dtype_ == DType::kFloat32, "sums of {}", to_string(dtype_));
+  KERF_CHECK(dtype() == DType::kFloat32, "sums of {}", to_string(dtype()));
   const auto* from_data = reinterpret_cast<const float*>(dense);
   auto* to_data = reinterpret_cast<float*>(local);
   for_each_run(samples, [&](int64_t at, int64_t from, int64_t count) {
@@ -280,7 +329,7 @@ void Selection::unpack_add(const std::byte* dense, std::byte* local, int64_t sam
 }
 
 void Selection::pack_add(const std::byte* local, std::byte* dense, int64_t samples) const {
-  KERF_CHECK(dtype_ == DType::kFloat32, "sums of {}", to_string(dtype_));
+  KERF_CHECK(dtype() == DType::kFloat32, "sums of {}", to_string(dtype()));
   const auto* from_data = reinterpret_cast<const float*>(local);
   auto* to_data = reinterpret_cast<float*>(dense);
   for_each_run(samples, [&](int64_t at, int64_t from, int64_t count) {

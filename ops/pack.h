@@ -53,16 +53,16 @@ class Selection {
             std::vector<int> order = {});
 
   // The piece is the whole holder, in the same order: dense copy, or no copy at all.
-  bool everything() const { return everything_; }
-  DType dtype() const { return dtype_; }
+  bool everything() const;
+  DType dtype() const;
   // The same of copies, and of nothing else while somebody keeps it: for what is made of a
   // selection once. Null of a default one.
-  const std::shared_ptr<const char>& identity() const { return identity_; }
+  std::shared_ptr<const void> identity() const { return facts_; }
   // Of every axis of the tensor, for a micro-batch of `samples`; of a piece that is not empty.
   std::vector<AxisMap> axis_maps(int64_t samples) const;
   // Ascending both in the local tensor and in the piece; as long as they can be. Of a local tensor
   // in the tensor's own order.
-  std::span<const Run> runs() const { return runs_; }
+  std::span<const Run> runs() const;
   // Bytes of the piece for a micro-batch of `samples` (ignored by tensors without a batch axis).
   size_t bytes(int64_t samples) const;
 
@@ -73,15 +73,10 @@ class Selection {
   void pack_add(const std::byte* local, std::byte* dense, int64_t samples) const;
 
  private:
-  struct Axis {
-    std::vector<Stretch> stretches;
-    int64_t local = 0;  // indices held; of the batch axis, by clip() of `held`
-    IndexSet held;
-    int64_t extent = 0;  // maybe symbolic
-  };
-  static Axis make_axis(const IndexSet& held, const IndexSet& wanted, int64_t extent);
-  static int64_t held_count(const Axis& axis, int64_t samples);
-  static int64_t piece_count(const Axis& axis, int64_t samples);
+  struct Axis;
+  struct Facts;
+  static const Facts& nothing_known();
+  const Facts& facts() const { return facts_ ? *facts_ : nothing_known(); }
 
   // Calls move(at, from, count) for every run, in elements from the start.
   template <class Move>
@@ -89,18 +84,7 @@ class Selection {
   template <class Move>
   void for_each_ordered(int64_t samples, const Move& move) const;
 
-  std::vector<Axis> axes_;
-  std::vector<int> order_;
-  int batch_ = -1;              // axis; -1: none
-  std::vector<Stretch> outer_;  // of the axes before the batch, one index each
-  std::vector<Run> runs_;       // of the axes after it
-  int64_t inner_local_ = 1;
-  int64_t inner_piece_ = 1;
-  int64_t outer_piece_ = 1;
-  std::shared_ptr<const char> identity_;
-  DType dtype_ = DType::kFloat32;
-  bool nothing_ = false;
-  bool everything_ = false;
+  std::shared_ptr<const Facts> facts_;  // copies share them
 };
 
 }  // namespace kerf::ops

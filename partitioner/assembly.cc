@@ -23,19 +23,26 @@ int add_local(const Model& model, Part& part, ValueId value, LocalKind kind, con
   return static_cast<int>(part.locals.size()) - 1;
 }
 
-Move move_of(const Part& part, int local, const Box& piece, bool add) {
+Move move_of(ops::Selections& selections, const Part& part, int local, const Box& piece, bool add) {
   const Local& holder = part.locals[static_cast<size_t>(local)];
   const ops::Shape& shape = holder.whole.shape;
-  Move move{local, piece, {}, add};
+  Move move{.local = local, .add = add};
   move.whole = !piece.empty() && (holder.box == piece || ops::normalized(holder.box, shape) ==
                                                              ops::normalized(piece, shape));
-  if (!part.times_only) move.selection = ops::Selection(holder.box, piece, holder.whole);
+  if (part.times_only)
+    move.piece = piece;
+  else
+    move.selection = selections.of(holder.box, piece, holder.whole);
   return move;
 }
 
 Assembly::Assembly(ValueId value, LocalKind kind, Box box, std::vector<Term> terms,
-                   const ops::Shape& shape)
-    : value_(value), kind_(kind), box_(std::move(box)), terms_(std::move(terms)) {
+                   const ops::Shape& shape, ops::Selections& selections)
+    : value_(value),
+      kind_(kind),
+      box_(std::move(box)),
+      terms_(std::move(terms)),
+      selections_(&selections) {
   choose_writes(shape);
 }
 
@@ -91,8 +98,8 @@ void Assembly::advance(const Model& model, Part& part, std::vector<Instruction>&
     start(model, part, list);
     Instruction copy;
     copy.kind = Instruction::Kind::kCopy;
-    copy.moves = {move_of(part, term.local, term.box, false),
-                  move_of(part, local_, term.box, term.add)};
+    copy.moves = {move_of(*selections_, part, term.local, term.box, false),
+                  move_of(*selections_, part, local_, term.box, term.add)};
     list.push_back(std::move(copy));
   }
 }
@@ -120,7 +127,7 @@ void Assembly::receive(const Model& model, Part& part, const Route& route,
       receive.moves.push_back(take(model, part, list));
     } else {  // its turn comes later: keep it until then
       term->local = add_local(model, part, value_, kind_, term->box);
-      receive.moves.push_back(move_of(part, term->local, term->box, false));
+      receive.moves.push_back(move_of(*selections_, part, term->local, term->box, false));
     }
   }
   list.push_back(std::move(receive));
@@ -129,7 +136,7 @@ void Assembly::receive(const Model& model, Part& part, const Route& route,
 Move Assembly::take(const Model& model, Part& part, std::vector<Instruction>& list) {
   start(model, part, list);
   const Term& term = terms_[next_++];
-  return move_of(part, local_, term.box, term.add);
+  return move_of(*selections_, part, local_, term.box, term.add);
 }
 
 int Assembly::finish(const Model& model, Part& part, const std::vector<Route>& routes,

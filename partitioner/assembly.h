@@ -8,12 +8,15 @@
 
 #include <vector>
 
+#include "ops/selections.h"
 #include "partitioner/part.h"
 
 namespace kerf::partitioner {
 
 int add_local(const Model& model, Part& part, ValueId value, LocalKind kind, const ops::Box& box);
-Move move_of(const Part& part, int local, const ops::Box& piece, bool add);
+// With a selection of those of the part.
+Move move_of(ops::Selections& selections, const Part& part, int local, const ops::Box& piece,
+             bool add);
 
 struct Term {
   ops::Box box;    // of the value
@@ -26,9 +29,9 @@ struct Term {
 
 class Assembly {
  public:
-  // `shape`: of the value in the largest micro-batch.
+  // `shape`: of the value in the largest micro-batch. `selections`, of the part, outlive this.
   Assembly(ValueId value, LocalKind kind, ops::Box box, std::vector<Term> terms,
-           const ops::Shape& shape);
+           const ops::Shape& shape, ops::Selections& selections);
 
   ValueId value() const { return value_; }
   const std::vector<Term>& terms() const { return terms_; }
@@ -64,6 +67,7 @@ class Assembly {
   LocalKind kind_;
   ops::Box box_;
   std::vector<Term> terms_;
+  ops::Selections* selections_;
   size_t next_ = 0;
   int local_ = -1;
   bool zero_first_ = false;

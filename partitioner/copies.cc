@@ -5,8 +5,12 @@ namespace {
 
 int64_t touched(const Part& part, const Move& move, bool add, int64_t samples) {
   const ops::ValueSpec& whole = part.locals[static_cast<size_t>(move.local)].whole;
-  const int64_t elements = ops::local_shape(move.piece, whole.shape, samples).elements();
-  return elements * static_cast<int64_t>(ops::size_of(whole.dtype)) * (add ? 3 : 2);
+  const size_t bytes =
+      part.times_only
+          ? static_cast<size_t>(ops::local_shape(move.piece, whole.shape, samples).elements()) *
+                ops::size_of(whole.dtype)
+          : move.selection.bytes(samples);
+  return static_cast<int64_t>(bytes) * (add ? 3 : 2);
 }
 
 }  // namespace

@@ -319,7 +319,7 @@ Instruction read_of(const Part& part, int root) {
   const Local& data = part.locals[static_cast<size_t>(root)];
   Instruction read = make(Kind::kRead);
   read.local = root;
-  if (divides_rows(data.box)) read.moves = {{root, data.box, share_of_row(data)}};
+  if (divides_rows(data.box)) read.moves = {{.local = root, .selection = share_of_row(data)}};
   return read;
 }
 
@@ -332,6 +332,15 @@ void read_data(const Model& model, const Part& part, const Instruction& instruct
     if (part.locals[index].kind != LocalKind::kData || known[index]) continue;
     known[index] = true;
     to.push_back(read_of(part, root));
+  }
+}
+
+// Of a deep network they are most of what its lists take.
+void forget_places_in_empty_lists(Part& part) {
+  for (InstructionList* list : lists_of(part)) {
+    if (!list->instructions.empty()) continue;
+    for (auto* places : {&list->places, &list->reserve, &list->handed})
+      std::vector<Place>().swap(*places);
   }
 }
 
@@ -355,6 +364,7 @@ void read_data(const Model& model, Part& part) {
 
 void place_memory(const Model& model, Part& part, int64_t samples, const LowerOptions& options) {
   PartMemory(model, part, samples, options).place();
+  forget_places_in_empty_lists(part);
 }
 
 }  // namespace kerf::partitioner

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <set>
 
+#include "partitioner/at.h"
 #include "partitioner/blocks.h"
 #include "partitioner/in_parallel.h"
 #include "partitioner/lowering.h"
@@ -18,6 +19,13 @@ bool interleaves(const Plan& plan, const RouteIndex& routes, int stage) {
              return route->value != kStepVector && !ours.contains(route->to);
            });
          });
+}
+
+std::vector<Part> those_of(int worker, const Plan& plan, std::vector<Part> parts) {
+  std::vector<Part> own;
+  for (size_t part = 0; part < parts.size(); ++part)
+    if (plan.binding[part] == worker) own.push_back(std::move(parts[part]));
+  return own;
 }
 
 }  // namespace
@@ -72,6 +80,9 @@ std::vector<Part> lower(const Sums& sums, const Plan& plan, const LowerOptions& 
   std::vector<Part> parts(plan.binding.size());
   const auto lower_part = [&](size_t part) {
     const int stage = stage_of[part];
+    if (options.worker && plan.binding[part] != *options.worker &&
+        !needs_turns(plan, plan.stages[at(stage)]))
+      return;
     parts[part] = Lowering(model, plan, sums, routes, step_vector, members, options)
                       .run(static_cast<int>(part), stage, interleaved[static_cast<size_t>(stage)]);
   };
@@ -80,7 +91,7 @@ std::vector<Part> lower(const Sums& sums, const Plan& plan, const LowerOptions& 
   else
     for (size_t part = 0; part < parts.size(); ++part) lower_part(part);
   give_turns(plan, parts);
-  return parts;
+  return options.worker ? those_of(*options.worker, plan, std::move(parts)) : std::move(parts);
 }
 
 }  // namespace kerf::partitioner

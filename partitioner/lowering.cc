@@ -185,7 +185,8 @@ int Lowering::operand(ValueId value, const Box& box) {
   found->second = add_local(model_, to_, value, LocalKind::kActivation, box);
   Instruction slice;
   slice.kind = Kind::kCopy;
-  slice.moves = {move_of(to_, base, box, false), move_of(to_, found->second, box, false)};
+  slice.moves = {move_of(selections_, to_, base, box, false),
+                 move_of(selections_, to_, found->second, box, false)};
   forward().push_back(std::move(slice));
   return found->second;
 }
@@ -214,7 +215,7 @@ int Lowering::gather(ValueId value) {
     return produced_.at(value);
   const Sum* sum = all_sums_.needed(value, false, part_);
   Assembly assembly(value, LocalKind::kActivation, need, value_terms(value, *sum),
-                    sources_.shape(value));
+                    sources_.shape(value), selections_);
   return assembly.finish(model_, to_, plan_.routes, forward());
 }
 
@@ -250,7 +251,7 @@ void Lowering::sum_slice(ValueId value) {
   for (const Sum& sum : all_sums_.of(value, false)) {
     if (sum.part != part_ || sum.kind != Sum::Kind::kSlice) continue;
     Assembly slice(value, LocalKind::kActivation, sum.box, value_terms(value, sum),
-                   sources_.shape(value));
+                   sources_.shape(value), selections_);
     slice_[value] = slice.finish(model_, to_, plan_.routes, forward());
     for (const Route* route : routes_.sent(part_, false, value))
       if (route->leg == Leg::kAllGather) forward().push_back(send_of(*route, slice_.at(value)));
@@ -258,12 +259,12 @@ void Lowering::sum_slice(ValueId value) {
 }
 
 // All pieces of a message are cut from one local.
-Instruction Lowering::send_of(const Route& route, int local) const {
+Instruction Lowering::send_of(const Route& route, int local) {
   Instruction send;
   send.kind = Kind::kSend;
   send.route = route.id;
   for (const Piece& piece : route.pieces)
-    send.moves.push_back(move_of(to_, local, piece.box, false));
+    send.moves.push_back(move_of(selections_, to_, local, piece.box, false));
   return send;
 }
 

@@ -59,7 +59,7 @@ class Lowering {
   void send_values(ValueId value);
   void sum_slice(ValueId value);
   std::vector<Term> value_terms(ValueId value, const Sum& sum) const;
-  Instruction send_of(const Route& route, int local) const;
+  Instruction send_of(const Route& route, int local);
   bool is_first_replica(const Computation& computation) const;
   void write_results(const Computation& computation, const LocalCall& call);
   void report_loss(const Computation& computation);
@@ -101,7 +101,7 @@ class Lowering {
   void add_step_locals();
   void measure(int local, ValueId value);
   void exchange_step();
-  Instruction step_message(Instruction::Kind kind, const Route& route, int local, bool add) const;
+  Instruction step_message(Instruction::Kind kind, const Route& route, int local, bool add);
   const StepMember* member() const;
   Contribution contribution_of(const LocalCall& call, size_t input) const;
 
@@ -119,6 +119,7 @@ class Lowering {
   const LowerOptions& options_;
   int part_ = 0;
   Part to_;
+  ops::Selections selections_;       // of its moves
   std::map<ValueId, int> base_;      // value -> local that calls read (or take slices of)
   std::map<ValueId, int> produced_;  // value -> local that a call of this part writes
   std::map<ValueId, int> slice_;     // value -> local that is the slice which this part sums up

@@ -68,7 +68,7 @@ void Lowering::prepare_sums_of(ValueId value) {
     if (sum.kind == Sum::Kind::kNeeded) own_sum_[value] = number;
     if (sum.kind == Sum::Kind::kSlice) slice_sum_[value] = number;
     sums_.emplace_back(value, LocalKind::kGradient, sum.box, gradient_terms(value, sum),
-                       sources_.shape(value));
+                       sources_.shape(value), selections_);
     planned_.push_back(&sum);
     sums_of_[value].push_back(number);
   }
@@ -204,7 +204,7 @@ void Lowering::send_ready(ValueId value) {
         if (found != contribution_local_.end()) local = found->second;
       }
       if (local < 0) break;
-      send.moves.push_back(move_of(to_, local, piece.box, false));
+      send.moves.push_back(move_of(selections_, to_, local, piece.box, false));
     }
     if (send.moves.size() < route.pieces.size()) continue;
     outgoing.sent = true;

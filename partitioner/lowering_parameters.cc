@@ -56,10 +56,10 @@ void Lowering::contribute(const Route& route) {
     int local = terms[0].local;
     if (terms.size() > 1) {
       Assembly sum(route.value, LocalKind::kGradient, piece.box, std::move(terms),
-                   sources_.shape(route.value));
+                   sources_.shape(route.value), selections_);
       local = sum.finish(model_, to_, plan_.routes, list);
     }
-    send.moves.push_back(move_of(to_, local, piece.box, false));
+    send.moves.push_back(move_of(selections_, to_, local, piece.box, false));
   }
   list.push_back(std::move(send));
 }
@@ -87,7 +87,8 @@ int Lowering::sum_at_home(ValueId value, int home) {
       term.local = accumulators_.at({use.node, use.input});
     }
   const auto before = static_cast<int>(to_.locals.size());
-  Assembly sum(value, LocalKind::kGradient, box_of(home), std::move(terms), sources_.shape(value));
+  Assembly sum(value, LocalKind::kGradient, box_of(home), std::move(terms), sources_.shape(value),
+               selections_);
   if (const Term& first = sum.terms().front();
       first.route < 0 && sum.begins_with(first.contributions[0], box_of(first.local)))
     sum.begin_in(first.local);
@@ -102,7 +103,7 @@ int Lowering::sum_at_home(ValueId value, int home) {
   gradient.route = -1;
   Instruction& receive = list.back();
   receive.local = -1;
-  receive.moves = {move_of(to_, local, gradient.box, false)};
+  receive.moves = {move_of(selections_, to_, local, gradient.box, false)};
   return local;
 }
 
@@ -114,7 +115,8 @@ void Lowering::publish(ValueId value, int home) {
         ops::intersect(box_of(home), *sources_.need(value, part_)), sources_.shape(value));
     Instruction copy;
     copy.kind = Kind::kCopy;
-    copy.moves = {move_of(to_, home, mine, false), move_of(to_, base_of(value), mine, false)};
+    copy.moves = {move_of(selections_, to_, home, mine, false),
+                  move_of(selections_, to_, base_of(value), mine, false)};
     if (!mine.empty()) list.push_back(std::move(copy));
   }
   for (const Route* route : routes_.sent(part_, false, value))
@@ -127,7 +129,7 @@ void Lowering::fetch(ValueId value) {
     receive.kind = Kind::kReceive;
     receive.route = route->id;
     for (const Piece& piece : route->pieces)
-      receive.moves.push_back(move_of(to_, base_of(value), piece.box, false));
+      receive.moves.push_back(move_of(selections_, to_, base_of(value), piece.box, false));
     to_.fetch.instructions.push_back(std::move(receive));
   }
 }

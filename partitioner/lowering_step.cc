@@ -37,11 +37,11 @@ void Lowering::measure(int local, ValueId value) {
     to_.reduce.instructions.push_back(std::move(measure));
 }
 
-Instruction Lowering::step_message(Kind kind, const Route& route, int local, bool add) const {
+Instruction Lowering::step_message(Kind kind, const Route& route, int local, bool add) {
   Instruction message;
   message.kind = kind;
   message.route = route.id;
-  message.moves = {move_of(to_, local, route.pieces[0].box, add)};
+  message.moves = {move_of(selections_, to_, local, route.pieces[0].box, add)};
   return message;
 }
 

@@ -58,7 +58,7 @@ void Lowering::receive(const Route& route) {
     }
     const int local =
         add_local(model_, to_, route.value, LocalKind::kGradient, route.pieces[piece].box);
-    receive.moves.push_back(move_of(to_, local, route.pieces[piece].box, false));
+    receive.moves.push_back(move_of(selections_, to_, local, route.pieces[piece].box, false));
     for (const auto& [sum, term] : readers(piece))
       sums_[static_cast<size_t>(sum)].computed(term, local);
   }

@@ -45,6 +45,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -112,10 +113,10 @@ struct LocalCall {
 // Part of a message, or of a local copy.
 struct Move {
   int local = -1;
-  ops::Box piece;            // of the value
-  ops::Selection selection;  // of the piece within the local; none of times alone
-  bool add = false;          // receive and copy: add instead of overwrite
-  bool whole = false;        // the piece is all of the local
+  bool add = false;               // receive and copy: add instead of overwrite
+  bool whole = false;             // the piece is all of the local
+  ops::Selection selection = {};  // of the piece within the local; none of times alone
+  ops::Box piece = {};            // of the value; of times alone
 };
 
 enum class RegionKind : uint8_t { kKept, kKeptForWeights, kHanded, kEntered, kTransient };
@@ -123,8 +124,8 @@ inline constexpr int kRegions = 5;
 
 // Where something lies while a list runs; offset -1: nowhere.
 struct Place {
-  RegionKind region = RegionKind::kTransient;
-  int64_t offset = -1;
+  RegionKind region : 8 = RegionKind::kTransient;
+  int64_t offset : 56 = -1;
   bool exists() const { return offset >= 0; }
 };
 
@@ -245,13 +246,15 @@ struct LowerOptions {
   bool packs = true;
   // By in_parallel.h: for who plans, with no tensors about.
   bool in_parallel = false;
+  // For who runs the parts of this worker alone: those of others are left out.
+  std::optional<int> worker = {};
   std::vector<StageLists> stages = {};  // those that it lacks want nothing
 };
 
-// One part per part number. Forward-only parts number locals of the forward pass and calls as
-// those with gradients do. The plan must be valid. Throws Error{kUsage} for a division that an
-// operator refuses, and for weights that several parts sum or read where a stage updates them
-// within the step: no part waits for another there.
+// One part per part number, or in their order those of one worker. Forward-only parts number locals
+// of the forward pass and calls as those with gradients do. The plan must be valid. Throws
+// Error{kUsage} for a division that an operator refuses, and for weights that several parts sum or
+// read where a stage updates them within the step: no part waits for another there.
 std::vector<Part> lower(const Model& model, const Plan& plan, const LowerOptions& options = {});
 // The same of what the plan was connected by.
 class Sums;

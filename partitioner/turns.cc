@@ -61,13 +61,22 @@ class Round {
   int turn_ = 0;
 };
 
+std::map<int, int> parts_by_worker(const Plan& plan, const Stage& stage) {
+  std::map<int, int> parts;
+  for (const int part : stage.parts) ++parts[plan.binding[static_cast<size_t>(part)]];
+  return parts;
+}
+
 }  // namespace
+
+bool needs_turns(const Plan& plan, const Stage& stage) {
+  return parts_by_worker(plan, stage).size() < stage.parts.size();
+}
 
 void give_turns(const Plan& plan, std::vector<Part>& parts) {
   for (const Stage& stage : plan.stages) {
-    std::map<int, int> parts_on;  // worker
-    for (const int part : stage.parts) ++parts_on[plan.binding[static_cast<size_t>(part)]];
-    if (parts_on.size() == stage.parts.size()) continue;
+    if (!needs_turns(plan, stage)) continue;
+    std::map<int, int> parts_on = parts_by_worker(plan, stage);
     for (const auto list : {&Part::forward, &Part::input_gradient, &Part::weight_gradient,
                             &Part::backward, &Part::checkpointed_forward, &Part::recompute}) {
       Round(plan, stage, parts, list).run();

@@ -16,6 +16,9 @@
 
 namespace kerf::partitioner {
 
+// Whether workers have several of the stage's parts.
+bool needs_turns(const Plan& plan, const Stage& stage);
+
 // Fills the turns of the parts that are not alone on their worker in their stage. O(instructions *
 // parts of the stage).
 void give_turns(const Plan& plan, std::vector<Part>& parts);

@@ -16,7 +16,8 @@ constexpr uint16_t kMoreFollows = 0x8000;
 
 constexpr size_t kAcknowledgementBytes = sizeof(uint64_t);
 constexpr size_t kPieceBytes = kMaxControlBytes - kAcknowledgementBytes;
-constexpr int64_t kBesideFrame = 64;  // bytes that keeping one takes, about
+constexpr size_t kReused = size_t{1} << 16;  // memory of larger ones is given back
+constexpr int64_t kBesideFrame = 64;         // bytes that keeping one takes, about
 constexpr int kOwedAtMost = 64;
 constexpr auto kOwedFor = 20ms;
 constexpr auto kQuiet = 300ms;
@@ -55,7 +56,9 @@ std::string ControlLink::make(uint16_t type, uint64_t sequence, std::string_view
   body_.append(piece);
   owed_ = 0;
   acknowledge_at_ = Clock::time_point::max();
-  return make_frame({.type = type, .epoch = 0, .sequence = sequence}, body_);
+  std::string frame = make_frame({.type = type, .epoch = 0, .sequence = sequence}, body_);
+  if (body_.capacity() > kReused) std::string().swap(body_);
+  return frame;
 }
 
 void ControlLink::send(const ControlMessage& message) {

@@ -21,6 +21,12 @@ ResidentMemory resident_memory() {
   return memory;
 }
 
+void give_large_blocks_back() {
+  constexpr int kLarge = 128 << 10;  // where the C library begins, before it raises it
+  ::mallopt(M_MMAP_THRESHOLD, kLarge);
+  ::mallopt(M_TRIM_THRESHOLD, kLarge);
+}
+
 void give_freed_memory_back() { ::malloc_trim(0); }
 
 const ResidentMemory& resident_memory_at_start() {

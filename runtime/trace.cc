@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
-#include <string_view>
 #include <utility>
 
 #include "runtime/file.h"
@@ -163,15 +162,21 @@ int64_t origin_of(const std::vector<WorkerTrace>& workers) {
 
 }  // namespace
 
+size_t Trace::wire_bytes(std::string_view name) { return kSpanBytes + name.size(); }
+
 void Trace::add(Span span) {
   if (!on_) return;
-  const size_t bytes = kSpanBytes + span.name.size();
+  const size_t bytes = wire_bytes(span.name);
   if (bytes_ + bytes > limit_) {
     ++lost_;
     return;
   }
   bytes_ += bytes;
   spans_.push_back(std::move(span));
+}
+
+void Trace::lose(int64_t spans) {
+  if (on_) lost_ += spans;
 }
 
 std::vector<Span> Trace::take() {

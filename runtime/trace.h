@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kerf::runtime {
@@ -50,7 +51,12 @@ class Trace {
   explicit Trace(size_t limit = kLimit) : limit_(limit) {}
   void enable(bool on) { on_ = on; }
   bool on() const { return on_; }
+  size_t limit() const { return limit_; }
+  // What a span of that name takes of the limit.
+  static size_t wire_bytes(std::string_view name);
   void add(Span span);
+  // Counts spans that were not even made, as there was no room for them.
+  void lose(int64_t spans);
   std::vector<Span> take();
   int64_t lost() const { return lost_; }  // since the beginning
 

@@ -72,37 +72,51 @@ dnnl::primitive_attr attributes_of(const ConvEnding& ending) {
 
 }  // namespace
 
-void DnnlConv::complete(Plan& plan, const ConvProblem& problem) const {
-  const auto& engine = engine_.engine();
-  for (Side* side : {&plan.x, &plan.w, &plan.y}) {
-    side->outside = engine_.room_for(side->plain);
-    if (side->same()) continue;
-    side->inside = engine_.room_for(side->chosen);
-    const auto& from = side->result ? side->chosen : side->plain;
-    const auto& to = side->result ? side->plain : side->chosen;
-    const dnnl::reorder::primitive_desc reorder(engine, from, engine, to, scratchpad_by_user());
-    KERF_CHECK(reorder.scratchpad_desc().get_size() == 0, "a reorder of float32 wants scratch");
-    side->reorder = dnnl::reorder(reorder);
-  }
-  plan.bias = engine_.room_for(tensor({problem.filters}, memory::format_tag::a));
-  plan.scratch = engine_.room_for(plan.description.scratchpad_desc());
-  plan.primitive = dnnl::primitive(plan.description.get());
-  plan.description = {};  // the primitive has its own
+memory DnnlConv::room_for(Role role, const memory::desc& desc) {
+  for (const auto& [known, room] : rooms_)
+    if (known == role && room.get_desc() == desc) return room;
+  return rooms_.emplace_back(role, engine_.room_for(desc)).second;
+}
+
+DnnlConv::Side DnnlConv::side_of(const Layouts& layouts, Role plain, Role chosen) {
+  Side side{
+      .outside = room_for(plain, layouts.plain), .result = layouts.result, .kept = layouts.kept};
+  if (layouts.same()) return side;
+  side.inside = room_for(chosen, layouts.chosen);
+  side.inside_bytes = static_cast<int64_t>(layouts.chosen.get_size());
+  const auto& from = side.result ? layouts.chosen : layouts.plain;
+  const auto& to = side.result ? layouts.plain : layouts.chosen;
+  const dnnl::reorder::primitive_desc reorder(engine_.engine(), from, engine_.engine(), to,
+                                              scratchpad_by_user());
+  KERF_CHECK(reorder.scratchpad_desc().get_size() == 0, "a reorder of float32 wants scratch");
+  side.reorder = dnnl::reorder(reorder);
+  return side;
+}
+
+DnnlConv::Plan DnnlConv::complete(const Described& described, const ConvProblem& problem) {
+  return {.primitive = dnnl::primitive(described.primitive.get()),
+          .x = side_of(described.x, Role::kX, Role::kChosenX),
+          .w = side_of(described.w, Role::kW, Role::kChosenW),
+          .y = side_of(described.y, Role::kY, Role::kChosenY),
+          .bias = room_for(Role::kBias, tensor({problem.filters}, memory::format_tag::a)),
+          .scratch = room_for(Role::kScratch, described.primitive.scratchpad_desc()),
+          .scratch_bytes = described.scratch_bytes};
 }
 
 // Tensors as they lie need no reordering: that way is slow, and takes nothing.
-DnnlConv::Plan DnnlConv::describe(Kind kind, const ConvProblem& p, size_t granted, const Kept* kept,
-                                  const DnnlEngine& engine) {
-  for (const Layouts layouts : {Layouts::kChosen, Layouts::kPlain})
-    if (auto plan = describe_in(layouts, kind, p, granted, kept, engine)) return *std::move(plan);
+DnnlConv::Described DnnlConv::describe(Kind kind, const ConvProblem& p, size_t granted,
+                                       const Kept* kept, const DnnlEngine& engine) {
+  for (const Takes layouts : {Takes::kChosen, Takes::kPlain})
+    if (auto found = describe_in(layouts, kind, p, granted, kept, engine)) return *std::move(found);
   throw_nothing_granted(granted);
 }
 
-std::optional<DnnlConv::Plan> DnnlConv::describe_in(Layouts layouts, Kind kind,
-                                                    const ConvProblem& p, size_t granted,
-                                                    const Kept* kept, const DnnlEngine& engine) {
+std::optional<DnnlConv::Described> DnnlConv::describe_in(Takes layouts, Kind kind,
+                                                         const ConvProblem& p, size_t granted,
+                                                         const Kept* kept,
+                                                         const DnnlEngine& engine) {
   const Geometry g(p);
-  const bool chosen = layouts == Layouts::kChosen;
+  const bool chosen = layouts == Takes::kChosen;
   const auto x = tensor(g.x, chosen ? g.chosen_images() : g.plain_images());
   const auto w = tensor(g.w, chosen ? memory::format_tag::any : g.plain_weights());
   const auto y = tensor(g.y, chosen ? g.chosen_images() : g.plain_images());
@@ -111,22 +125,23 @@ std::optional<DnnlConv::Plan> DnnlConv::describe_in(Layouts layouts, Kind kind,
   const auto attributes = attributes_of(p.ending);
   const bool forward = kind == kForward || kind == kForwardBias;
   // By the accessors of this kind's description.
-  const auto granted_one = [&](auto pd, auto in, auto weights, auto out) -> std::optional<Plan> {
-    Plan plan;
+  const auto granted_one = [&](auto pd, auto in, auto weights,
+                               auto out) -> std::optional<Described> {
+    Described found;
     const auto bytes = [&] {
-      plan.scratch_bytes = static_cast<int64_t>(pd.scratchpad_desc().get_size());
-      plan.x = {
+      found.scratch_bytes = static_cast<int64_t>(pd.scratchpad_desc().get_size());
+      found.x = {
           .plain = tensor(g.x, g.plain_images()), .chosen = (pd.*in)(), .result = kind == kInput};
-      plan.w = {.plain = tensor(g.w, g.plain_weights()),
-                .chosen = (pd.*weights)(),
-                .result = kind == kWeight || kind == kWeightBias};
-      plan.w.kept = kept != nullptr && kept->bytes > 0 && plan.w.chosen == kept->layout;
-      plan.y = {.plain = tensor(g.y, g.plain_images()), .chosen = (pd.*out)(), .result = forward};
-      return plan.bytes();
+      found.w = {.plain = tensor(g.w, g.plain_weights()),
+                 .chosen = (pd.*weights)(),
+                 .result = kind == kWeight || kind == kWeightBias};
+      found.w.kept = kept != nullptr && kept->bytes > 0 && found.w.chosen == kept->layout;
+      found.y = {.plain = tensor(g.y, g.plain_images()), .chosen = (pd.*out)(), .result = forward};
+      return found.bytes();
     };
     if (!take_granted(pd, granted, bytes)) return std::nullopt;
-    plan.description = pd;
-    return plan;
+    found.primitive = pd;
+    return found;
   };
 
   using Forward = dnnl::convolution_forward;
@@ -163,7 +178,7 @@ DnnlConv::Kept DnnlConv::layout_to_keep(Kind kind, const ConvProblem& problem,
                                         const DnnlEngine& engine) {
   ConvProblem some = problem;
   some.samples = problem.layout_samples;
-  const Side w = describe(kind, some, kAnyGrant, nullptr, engine).w;
+  const Layouts w = describe(kind, some, kAnyGrant, nullptr, engine).w;
   return {w.chosen, w.bytes()};
 }
 
@@ -214,8 +229,7 @@ DnnlConv::Plan& DnnlConv::plan(Kind kind, const ConvProblem& p, const PackedWeig
   auto at = plans_.find(key);
   if (at == plans_.end()) {
     const Kept* to_keep = packed.memory.empty() ? nullptr : kept(kind, p);
-    at = plans_.emplace(key, describe(kind, p, granted, to_keep, engine_)).first;
-    complete(at->second, p);
+    at = plans_.emplace(key, complete(describe(kind, p, granted, to_keep, engine_), p)).first;
   }
   return at->second;
 }
@@ -223,7 +237,7 @@ DnnlConv::Plan& DnnlConv::plan(Kind kind, const ConvProblem& p, const PackedWeig
 const memory& DnnlConv::enter(Side& side, const float* data, Workspace& workspace) {
   point(side.outside, data);
   if (side.same()) return side.outside;
-  point(side.inside, workspace.take<std::byte>(static_cast<int64_t>(side.chosen.get_size())));
+  point(side.inside, workspace.take<std::byte>(side.inside_bytes));
   if (!side.result)
     engine_.run(side.reorder, {{DNNL_ARG_FROM, side.outside}, {DNNL_ARG_TO, side.inside}});
   return side.inside;

@@ -14,6 +14,8 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "ops/cpu/conv_problem.h"
 #include "ops/cpu/dnnl_engine.h"
@@ -52,19 +54,36 @@ class DnnlConv {
 
  private:
   enum Kind : int64_t { kForward, kForwardBias, kInput, kWeight, kWeightBias };
-  // A tensor in the layout the primitive chose, and the way there from the plain one (or back).
-  struct Side {
+  // A tensor as it lies, and in the layout that the primitive chose.
+  struct Layouts {
     dnnl::memory::desc plain;
     dnnl::memory::desc chosen;
-    bool result = false;         // leaves by the reorder; the others enter by it
-    dnnl::reorder reorder = {};  // empty if they are the same
-    dnnl::memory outside = {};   // in the plain layout
-    dnnl::memory inside = {};    // in the chosen one
-    bool kept = false;           // inside is memory that is kept, not the workspace's
+    bool result = false;  // leaves by a reorder; the others enter by it
+    bool kept = false;    // the chosen one is in memory that is kept, not the workspace's
     bool same() const { return plain == chosen; }
     size_t bytes() const {
       return same() || kept ? 0 : piece_bytes<std::byte>(static_cast<int64_t>(chosen.get_size()));
     }
+  };
+  // What a primitive works on; descriptions take more memory than all else of it.
+  struct Described {
+    dnnl::primitive_desc_base primitive;
+    Layouts x, w, y;
+    int64_t scratch_bytes = 0;
+
+    size_t bytes() const {
+      return x.bytes() + w.bytes() + y.bytes() + piece_bytes<std::byte>(scratch_bytes);
+    }
+  };
+  // A tensor of a call, and the way into the layout that the primitive chose, or back.
+  struct Side {
+    dnnl::memory outside;      // in the plain layout
+    dnnl::memory inside = {};  // in the chosen one; empty if they are the same, as is the next
+    dnnl::reorder reorder = {};
+    int64_t inside_bytes = 0;
+    bool result = false;  // as Layouts have it
+    bool kept = false;
+    bool same() const { return !inside; }
   };
   // What is kept packed for one of the two that read weights.
   struct Kept {
@@ -73,17 +92,14 @@ class DnnlConv {
     int64_t version = 0;  // of what is there
   };
   struct Plan {
-    dnnl::primitive_desc_base description;
     dnnl::primitive primitive;
     Side x, w, y;
-    dnnl::memory bias;          // or its gradient
-    dnnl::memory scratch;       // the scratchpad
-    int64_t scratch_bytes = 0;  // to ask oneDNN for them allocates
-
-    size_t bytes() const {
-      return x.bytes() + w.bytes() + y.bytes() + piece_bytes<std::byte>(scratch_bytes);
-    }
+    dnnl::memory bias;     // or its gradient
+    dnnl::memory scratch;  // the scratchpad
+    int64_t scratch_bytes = 0;
   };
+  // What tensors are to a call, by which its plans share memory objects: each is pointed anew.
+  enum class Role : uint8_t { kX, kW, kY, kChosenX, kChosenW, kChosenY, kBias, kScratch };
   using Key = std::array<int64_t, 29>;
   // Of one call, beside the sides that enter and leave.
   struct Operands {
@@ -99,14 +115,16 @@ class DnnlConv {
   static Key key_of(int64_t first, const ConvProblem& problem, size_t granted);
   Plan& plan(Kind kind, const ConvProblem& problem, const PackedWeights& packed, size_t granted);
   // Without primitives, which take long to make.
-  static Plan describe(Kind kind, const ConvProblem& problem, size_t granted, const Kept* kept,
-                       const DnnlEngine& engine);
-  enum class Layouts : uint8_t { kChosen, kPlain };
-  static std::optional<Plan> describe_in(Layouts layouts, Kind kind, const ConvProblem& problem,
-                                         size_t granted, const Kept* kept,
-                                         const DnnlEngine& engine);
+  static Described describe(Kind kind, const ConvProblem& problem, size_t granted, const Kept* kept,
+                            const DnnlEngine& engine);
+  enum class Takes : uint8_t { kChosen, kPlain };
+  static std::optional<Described> describe_in(Takes layouts, Kind kind, const ConvProblem& problem,
+                                              size_t granted, const Kept* kept,
+                                              const DnnlEngine& engine);
   static Kept layout_to_keep(Kind kind, const ConvProblem& problem, const DnnlEngine& engine);
-  void complete(Plan& plan, const ConvProblem& problem) const;
+  Plan complete(const Described& described, const ConvProblem& problem);
+  Side side_of(const Layouts& layouts, Role plain, Role chosen);
+  dnnl::memory room_for(Role role, const dnnl::memory::desc& desc);
   void run(Kind kind, const ConvProblem& problem, const Operands& operands,
            const PackedWeights& packed, const Workspace& workspace);
   // The memory that the primitive reads or writes for the plain tensor at `data`.
@@ -121,6 +139,7 @@ class DnnlConv {
   std::optional<Kept> forward_kept_;
   std::optional<Kept> input_kept_;
   std::map<Key, Plan> plans_;
+  std::vector<std::pair<Role, dnnl::memory>> rooms_;
 };
 
 }  // namespace kerf::ops::cpu

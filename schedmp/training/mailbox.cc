@@ -62,12 +62,11 @@ Mailbox::Mailbox(const partitioner::Model& model, const partitioner::Plan& plan,
 }
 
 void Mailbox::make_own_lanes(const std::vector<int32_t>& credits) {
-  own_.resize(plan_.routes.size());
   const int64_t samples = plan_.largest_micro_batch();
   size_t bytes = 0;
   for (const partitioner::Route& each : plan_.routes) {
     if (sender_of(each.id) != workplace_.worker || !own(each.id)) continue;
-    OwnLane& lane = own_[static_cast<size_t>(each.id)];
+    OwnLane& lane = own_[each.id];
     const auto slots = static_cast<size_t>(credits[static_cast<size_t>(each.id)]);
     lane.slots.assign(slots, OwnLane::State::kFree);
     lane.retained.assign(slots, 0);
@@ -79,7 +78,7 @@ void Mailbox::make_own_lanes(const std::vector<int32_t>& credits) {
   }
   own_memory_ = workplace_.device.allocate(bytes);
   std::byte* at = own_memory_.data();
-  for (OwnLane& lane : own_) {
+  for (auto& [route, lane] : own_) {
     lane.memory = at;
     at += lane.slots.size() * lane.slot_bytes;
   }
@@ -141,7 +140,7 @@ uint64_t Mailbox::flow_of(int index, const Site& site) const {
 }
 
 runtime::Slot Mailbox::acquire_own(int index, size_t bytes) {
-  OwnLane& lane = own_[static_cast<size_t>(index)];
+  OwnLane& lane = own_.at(index);
   const auto free = std::find(lane.slots.begin(), lane.slots.end(), OwnLane::State::kFree);
   KERF_CHECK(free != lane.slots.end(), "no slot is free for {}, and nobody else can free one",
              partitioner::name_of(model_, route(index)));
@@ -152,7 +151,7 @@ runtime::Slot Mailbox::acquire_own(int index, size_t bytes) {
 }
 
 runtime::View Mailbox::take_own(int index, const runtime::Tag& tag) {
-  OwnLane& lane = own_[static_cast<size_t>(index)];
+  OwnLane& lane = own_.at(index);
   for (size_t slot = 0; slot < lane.slots.size(); ++slot) {
     if (lane.slots[slot] != OwnLane::State::kCommitted || lane.tags[slot] != tag) continue;
     lane.slots[slot] = OwnLane::State::kHeld;
@@ -178,7 +177,7 @@ runtime::Slot Mailbox::acquire(int index, const Site& site, size_t bytes) {
 
 void Mailbox::commit(int index, const Site& site, const runtime::Slot& slot, bool retained) {
   if (own(index)) {
-    OwnLane& lane = own_[static_cast<size_t>(index)];
+    OwnLane& lane = own_.at(index);
     const auto at = static_cast<size_t>(slot.index);
     lane.slots[at] = OwnLane::State::kCommitted;
     lane.retained[at] = retained ? 1 : 0;
@@ -198,7 +197,7 @@ void Mailbox::commit(int index, const Site& site, const runtime::Slot& slot, boo
 void Mailbox::retire(int index, const runtime::Slot& slot) {
   if (!own(index))
     return workplace_.endpoint.sender(workplace_.in_crew(receiver_of(index))).retire(slot);
-  OwnLane& lane = own_[static_cast<size_t>(index)];
+  OwnLane& lane = own_.at(index);
   const auto at = static_cast<size_t>(slot.index);
   lane.retained[at] = 0;
   if (lane.slots[at] == OwnLane::State::kReleased) lane.slots[at] = OwnLane::State::kFree;
@@ -246,7 +245,7 @@ void Mailbox::release(int index, const runtime::View& view) {
   if (!own(index))
     return workplace_.endpoint.receiver(workplace_.in_crew(sender_of(index)))
         .release(view, &workplace_.stream);
-  OwnLane& lane = own_[static_cast<size_t>(index)];
+  OwnLane& lane = own_.at(index);
   const auto at = static_cast<size_t>(view.index);
   lane.slots[at] = lane.retained[at] != 0 ? OwnLane::State::kReleased : OwnLane::State::kFree;
 }

@@ -8,6 +8,7 @@
 // Used by the compute thread only; all references outlive it.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -82,7 +83,7 @@ class Mailbox {
   std::vector<int> lanes_;        // by route
   std::vector<RouteCount> sent_;  // by route
   std::vector<runtime::View> early_;
-  std::vector<OwnLane> own_;  // by route
+  std::map<int, OwnLane> own_;  // by route
   runtime::Buffer own_memory_;
   std::vector<std::string> names_;  // by route
   std::string said_;                // what is awaited, scratch

@@ -48,15 +48,17 @@ Parameters::Parameters(const partitioner::Model& model, std::vector<const partit
                        bool trains, int micro_batches, const Alive& alive)
     : model_(model), parts_(std::move(parts)), bench_(bench), optimizer_(optimizer) {
   for (const partitioner::Part* part : parts_) {
-    views_.emplace_back(part->locals.size());
+    places_.emplace_back(part->locals.size());
+    views_.emplace_back(1);
     states_.emplace_back(part->locals.size());
-    older_.emplace_back(part->locals.size());
+    older_.emplace_back(part->versions > 1 ? part->locals.size() : 0);
   }
   updates_.resize(parts_.size());
   const Settled settled(bench_.stream());  // the parts may go if what follows throws
   const std::vector<Tensor> weights = tensors(holds_weights);
   const auto to_view = [&](const Tensor& at, const TensorView& view) {
-    views_[at.part][static_cast<size_t>(at.local)] = view;
+    places_[at.part][static_cast<size_t>(at.local)] = static_cast<int>(views_[at.part].size());
+    views_[at.part].push_back(view);
   };
   const auto is_there = [&] {
     if (alive) alive();

@@ -37,7 +37,7 @@ class Parameters {
 
   // Of a persistent local of a part (by its place among the worker's).
   const ops::TensorView& view(size_t part, int local) const {
-    return views_[part][static_cast<size_t>(local)];
+    return views_[part][static_cast<size_t>(places_[part][static_cast<size_t>(local)])];
   }
   // The same, so many updates of the part ago, as far as its stage keeps versions.
   ops::TensorView view(size_t part, int local, int behind) const;
@@ -135,10 +135,12 @@ class Parameters {
   ops::UpdateRule decaying_;                         // at the step's pace
   ops::UpdateRule staying_;                          // of what does not decay
   std::vector<runtime::Buffer> memory_;              // parameters, gradients, each state
-  std::vector<std::vector<ops::TensorView>> views_;  // by part, by local
+  std::vector<std::vector<int>> places_;             // by part, by local: in the next
+  std::vector<std::vector<ops::TensorView>> views_;  // by part; the first, of all others, is empty
   std::vector<std::vector<std::vector<ops::TensorView>>> states_;  // by part, by local
-  std::vector<std::vector<ops::TensorView>> older_;  // by part, by local: the first of its versions
-  std::vector<int> updates_;                         // by part: since versions count
+  // By part, of those that keep several versions by local: the first of them.
+  std::vector<std::vector<ops::TensorView>> older_;
+  std::vector<int> updates_;                               // by part: since versions count
   std::vector<std::vector<std::span<std::byte>>> packed_;  // by part, by call
   int64_t version_ = 1;
 };

@@ -1,75 +1,104 @@
 #include "schedmp/training/step_trace.h"
 
 #include <algorithm>
-#include <span>
-#include <utility>
+
+#include "runtime/resident_memory.h"
 
 namespace kerf::schedmp {
 
-StepTrace::StepTrace(runtime::Workplace& workplace)
-    : workplace_(workplace), timeline_(workplace.device.make_timeline(workplace.stream)) {}
+using runtime::Span;
+using runtime::TraceRow;
 
+namespace {
+
+constexpr size_t kMany = 4'000;  // spans: of a step of some tenths of a second
+
+}  // namespace
+
+// A timeline keeps what it marks with: steps that are traced one after the other share it.
 void StepTrace::begin() {
   on_ = workplace_.trace.on();
-  marks_ = 0;
-  spans_.clear();
+  made_ = Made();
   list_.reset();
-  if (on_) timeline_->begin();
+  if (!on_) return timeline_.reset();
+  if (!timeline_) timeline_ = workplace_.device.make_timeline(workplace_.stream);
+  timeline_->begin();
 }
 
-size_t StepTrace::open(std::string name, runtime::Span::Kind kind, int lane, uint64_t flow) {
-  Marked& made = spans_.emplace_back();
-  made.span.name = std::move(name);
-  made.span.kind = kind;
-  made.span.lane = lane;
-  made.span.flow = flow;
-  made.begin = mark();
-  return spans_.size() - 1;
+std::optional<size_t> StepTrace::make(std::string_view name, Span::Kind kind, int lane,
+                                      uint64_t flow) {
+  size_t& taken = made_.bytes.at(static_cast<size_t>(lane));
+  const size_t bytes = runtime::Trace::wire_bytes(name);
+  if (taken + bytes > workplace_.trace.limit()) {
+    ++made_.lost;
+    return std::nullopt;
+  }
+  taken += bytes;
+  Marked& made = made_.spans.emplace_back();
+  made.flow = flow;
+  made.name = static_cast<uint32_t>(made_.names.size());
+  made.name_size = static_cast<uint32_t>(name.size());
+  made.kind = kind;
+  made.lane = static_cast<uint8_t>(lane);
+  made_.names.insert(made_.names.end(), name.begin(), name.end());
+  return made_.spans.size() - 1;
 }
 
-void StepTrace::open_list(std::string name) {
-  Marked& made = spans_.emplace_back();
-  made.span.name = std::move(name);
-  made.span.kind = runtime::Span::Kind::kCompute;
-  made.span.lane = runtime::TraceRow::kActions;
-  made.begin = kNotYet;
-  list_ = spans_.size() - 1;
+std::optional<size_t> StepTrace::open(std::string_view name, Span::Kind kind, int lane,
+                                      uint64_t flow) {
+  const std::optional<size_t> at = make(name, kind, lane, flow);
+  if (at) made_.spans[*at].begin = mark();
+  return at;
+}
+
+void StepTrace::open_list(std::string_view name) {
+  list_ = make(name, Span::Kind::kCompute, TraceRow::kActions, 0);
 }
 
 void StepTrace::close_list() {
-  Marked& made = spans_[*list_];
+  if (!list_) return;
+  Marked& made = made_.spans[*list_];
   list_.reset();
   made.end = mark();
   if (made.begin == kNotYet) made.begin = made.end;
 }
 
-size_t StepTrace::mark() {
+uint32_t StepTrace::mark() {
   timeline_->mark();
-  return marks_++;
+  return made_.marks++;
 }
 
 void StepTrace::end() {
   if (!on_) return;
   const std::span<const int64_t> moments = timeline_->moments();
-  for (Marked& each : spans_) {
-    each.span.begin_ns = moments[each.begin];
-    each.span.end_ns = moments[each.end];
-  }
-  add({runtime::TraceRow::kActions});
-  add({runtime::TraceRow::kMessages, runtime::TraceRow::kWaits});
-  add({runtime::TraceRow::kOperators});
+  add({TraceRow::kActions}, moments);
+  add({TraceRow::kMessages, TraceRow::kWaits}, moments);
+  add({TraceRow::kOperators}, moments);
+  workplace_.trace.lose(made_.lost);
+  const bool many = made_.spans.size() >= kMany;
+  made_ = Made();
+  // With what the last step's had: small pieces, that lie among what stays. Some milliseconds.
+  if (many) runtime::give_freed_memory_back();
 }
 
 // A wait that took no time is none.
-void StepTrace::add(const std::vector<int32_t>& lanes) {
+void StepTrace::add(std::initializer_list<int> lanes, std::span<const int64_t> moments) {
   constexpr int64_t kShortestWait = 1'000;
-  for (Marked& each : spans_) {
-    const runtime::Span& span = each.span;
-    if (std::find(lanes.begin(), lanes.end(), span.lane) == lanes.end()) continue;
-    if (span.kind == runtime::Span::Kind::kWait && span.end_ns - span.begin_ns < kShortestWait)
-      continue;
-    workplace_.trace.add(std::move(each.span));
+  for (const Marked& each : made_.spans) {
+    if (std::find(lanes.begin(), lanes.end(), each.lane) == lanes.end()) continue;
+    const int64_t length = moments[each.end] - moments[each.begin];
+    if (each.kind == Span::Kind::kWait && length < kShortestWait) continue;
+    workplace_.trace.add(span_of(each, moments));
   }
+}
+
+Span StepTrace::span_of(const Marked& each, std::span<const int64_t> moments) const {
+  return {.name = {made_.names.data() + each.name, each.name_size},
+          .kind = each.kind,
+          .lane = each.lane,
+          .begin_ns = moments[each.begin],
+          .end_ns = moments[each.end],
+          .flow = each.flow};
 }
 
 }  // namespace kerf::schedmp

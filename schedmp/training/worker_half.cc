@@ -34,7 +34,8 @@ runtime::Workplace within_replica(const runtime::Workplace& crew, int first_work
 
 // Once its parts are lowered, a run asks its plan for no more than layouts of what is kept from
 // step to step, and its own messages. Of a deep network, divided, the rest is most of the plan.
-void forget_lowered(const partitioner::Model& model, int worker, partitioner::Plan& plan) {
+void forget_lowered(partitioner::Model& model, int worker, partitioner::Plan& plan) {
+  model.set_original(nullptr, {});
   plan.division.nodes = std::vector<ops::Layout>();
   std::vector<ops::Layout> kept(plan.layouts.size());
   for (const partitioner::ValueId id : model.kept_values()) {
@@ -68,9 +69,8 @@ TrainingWorker::TrainingWorker(const TrainingFactories& factories, runtime::Work
     setting.devices = {workplace.device.kind()};
     partitioner::LowerOptions options = lowering_for(schedule, setting);
     options.in_parallel = false;
-    std::vector<partitioner::Part> parts = partitioner::lower(model_, plan_, options);
-    std::erase_if(parts, [&](const auto& part) { return part.worker != workplace_.worker; });
-    return Work{std::move(parts), schedule};
+    options.worker = workplace_.worker;
+    return Work{partitioner::lower(model_, plan_, options), schedule};
   };
   Work evaluation = work_of(forward_only(pipeline_of(model_, plan_), training_.micro_batches));
   cap_memory(result_bytes(evaluation.parts, plan_, workplace_.worker));
@@ -181,7 +181,14 @@ std::span<const int64_t> TrainingWorker::numbers_of(const TaskRows& rows,
   return numbers;
 }
 
-const TrainingResult& TrainingWorker::update(const TrainingTask& task) {
+TrainingResult TrainingWorker::update(const TrainingTask& task) {
+  TrainingResult result = result_of(task);
+  if (task.trace) result.spans = workplace_.trace.take();
+  for (runtime::Span& span : result.spans) span.step = task.step;
+  return result;
+}
+
+const TrainingResult& TrainingWorker::result_of(const TrainingTask& task) {
   switch (task.kind) {
     case TaskKind::kSave:
       save();
@@ -219,6 +226,7 @@ void TrainingWorker::save_state(PieceWriter& to, Reach reach) {
                        all);
     write_slices(all, to);
   });
+  runtime::give_freed_memory_back();  // what told of slices was many small pieces
 }
 
 void TrainingWorker::load_state(const std::vector<PlacedPart>& parts, const Alive& alive) {
@@ -276,11 +284,10 @@ TrainingResult& TrainingWorker::run_step(const TrainingTask& task) {
     for (const GivenResult& given : executor_->results()) results_.write(given, task.first);
   result.begin_ns = begin;
   result.end_ns = runtime::now_ns();
+  // The first has kernels make what they keep, by way of much that they do not.
+  if (std::exchange(is_first_, false)) runtime::give_freed_memory_back();
   measure_memory(task, result);
   if (shared_) result.staleness = shared_->take_staleness();
-  result.spans.clear();
-  if (task.trace) result.spans = workplace_.trace.take();
-  for (runtime::Span& span : result.spans) span.step = task.step;
   return result;
 }
 

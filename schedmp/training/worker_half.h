@@ -25,8 +25,7 @@ class TrainingWorker {
   TrainingWorker(const TrainingFactories& factories, runtime::Workplace& workplace,
                  const TrainingJob& job, Tables& tables);
 
-  // The result is this worker's own, until the next task.
-  const TrainingResult& update(const TrainingTask& task);
+  TrainingResult update(const TrainingTask& task);
   Executor& executor() { return *executor_; }
 
   // For snapshots, as DividedState.
@@ -44,6 +43,9 @@ class TrainingWorker {
   void share_weights();
   std::vector<StoredSlice> slices(Reach reach);
   void save() const;
+  // Results are this worker's own, until the next task, and without spans: those leave with the
+  // copy that is given, and nothing of them stays.
+  const TrainingResult& result_of(const TrainingTask& task);
   TrainingResult& run_step(const TrainingTask& task);
   // What L-BFGS asks for beside portions. Places come before a step without rows, by which copies
   // of weights at other parts follow.
@@ -81,6 +83,7 @@ class TrainingWorker {
   Order orders_[2];            // of the training rows, in this epoch and the next
   std::vector<int64_t> rows_;  // scratch
   std::vector<int64_t> next_rows_;
+  bool is_first_ = true;                   // of the steps
   TrainingResult other_result_;            // of what runs no row of the schedule
   std::unique_ptr<SharedWeights> shared_;  // null: it is the only replica
   std::unique_ptr<LbfgsWeights> lbfgs_;    // null: another optimizer

@@ -25,13 +25,14 @@ class ResidentMemory(KerfTest):
                     self.assert_within_allowance(self.train(*model, *BRIEFLY, "--workers", 2, "--transport", transport))
 
     def test_nor_of_a_deep_network_that_is_divided(self):
-        """Whose instructions and messages are thousands: a worker keeps its own alone."""
-        network = ("shufflenet", "--width", 0.25, "--image-size", 32, "--classes", 10, "--data", "synthetic:64x3072x10")
-        for cut in ("feature", "free"):
-            with self.subTest(cut=cut):
-                report = self.train(*network, "--cut", cut, "--workers", 4, "--batch", 8, "--micro-batches", 4, "--steps", 2, "--no-test")
-                self.assertGreater(len(report["routes"]), 500)
-                self.assert_within_allowance(report)
+        """Whose instructions, messages and primitives are thousands: a worker keeps its own alone, and of equal ones one."""
+        for network, size in (("shufflenet", 32), ("inception-v3", 75)):
+            for cut in ("feature", "free"):
+                with self.subTest(network=network, cut=cut):
+                    report = self.train(network, "--width", 0.25, "--image-size", size, "--classes", 10, "--data", f"synthetic:64x{3 * size * size}x10",
+                                        "--cut", cut, "--workers", 4, "--batch", 8, "--micro-batches", 4, "--steps", 2, "--no-test")
+                    self.assertGreater(len(report["routes"]), 500)
+                    self.assert_within_allowance(report)
 
     def test_not_much_less_either(self):
         for workers in (1, 2):

@@ -140,6 +140,22 @@ TEST(Trace, CountsWhatExceedsItsLimit) {
   EXPECT_EQ(trace.take().size(), 1u) << "the limit is of what was not taken yet";
 }
 
+TEST(Trace, SaysWhatASpanTakesOnTheWire) {
+  for (const std::string name : {"", "a", "1F3 send /layer4/conv"})
+    EXPECT_EQ(Trace::wire_bytes(name), encode(Span{name}).size());
+  EXPECT_EQ(Trace(500).limit(), 500u);
+}
+
+TEST(Trace, CountsWhatWasNotMadeAsLostWhileItIsOn) {
+  Trace trace;
+  trace.lose(5);
+  EXPECT_EQ(trace.lost(), 0);
+  trace.enable(true);
+  trace.lose(2);
+  trace.lose(1);
+  EXPECT_EQ(trace.lost(), 3);
+}
+
 TEST(Trace, FitsAResult) {
   Trace trace;
   trace.enable(true);
