@@ -196,9 +196,9 @@ void Selection::Facts::find_outer() {
   }
 }
 
-const Selection::Facts& Selection::nothing_known() {
-  static const Facts kNothing;
-  return kNothing;
+const Selection::Facts& Selection::facts() const {
+  KERF_CHECK(facts_ != nullptr, "a selection that nobody made");
+  return *facts_;
 }
 
 bool Selection::everything() const { return facts().everything; }

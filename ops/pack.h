@@ -75,8 +75,7 @@ class Selection {
  private:
   struct Axis;
   struct Facts;
-  static const Facts& nothing_known();
-  const Facts& facts() const { return facts_ ? *facts_ : nothing_known(); }
+  const Facts& facts() const;  // not of a default one, of which nobody asks more than identity()
 
   // Calls move(at, from, count) for every run, in elements from the start.
   template <class Move>

@@ -335,15 +335,6 @@ void read_data(const Model& model, const Part& part, const Instruction& instruct
   }
 }
 
-// Of a deep network they are most of what its lists take.
-void forget_places_in_empty_lists(Part& part) {
-  for (InstructionList* list : lists_of(part)) {
-    if (!list->instructions.empty()) continue;
-    for (auto* places : {&list->places, &list->reserve, &list->handed})
-      std::vector<Place>().swap(*places);
-  }
-}
-
 }  // namespace
 
 void read_data(const Model& model, Part& part) {
@@ -364,7 +355,6 @@ void read_data(const Model& model, Part& part) {
 
 void place_memory(const Model& model, Part& part, int64_t samples, const LowerOptions& options) {
   PartMemory(model, part, samples, options).place();
-  forget_places_in_empty_lists(part);
 }
 
 }  // namespace kerf::partitioner

@@ -72,17 +72,17 @@ std::vector<Part> lower(const Sums& sums, const Plan& plan, const LowerOptions& 
   if (options.gradients) members = step_members(sources, plan.micro_batches);
   std::vector<int> stage_of(plan.binding.size());
   std::vector<bool> interleaved;
+  std::vector<bool> in_turns;
   for (int stage = 0; stage < std::ssize(plan.stages); ++stage) {
     interleaved.push_back(interleaves(plan, routes, stage));
+    in_turns.push_back(needs_turns(plan, plan.stages[at(stage)]));
     for (const int part : plan.stages[static_cast<size_t>(stage)].parts)
       stage_of[static_cast<size_t>(part)] = stage;
   }
   std::vector<Part> parts(plan.binding.size());
   const auto lower_part = [&](size_t part) {
     const int stage = stage_of[part];
-    if (options.worker && plan.binding[part] != *options.worker &&
-        !needs_turns(plan, plan.stages[at(stage)]))
-      return;
+    if (options.worker && plan.binding[part] != *options.worker && !in_turns[at(stage)]) return;
     parts[part] = Lowering(model, plan, sums, routes, step_vector, members, options)
                       .run(static_cast<int>(part), stage, interleaved[static_cast<size_t>(stage)]);
   };

@@ -246,7 +246,8 @@ struct LowerOptions {
   bool packs = true;
   // By in_parallel.h: for who plans, with no tensors about.
   bool in_parallel = false;
-  // For who runs the parts of this worker alone: those of others are left out.
+  // For who runs the parts of this worker alone: those of others are left out, and are lowered
+  // only where parts of their stage take turns (turns.h).
   std::optional<int> worker = {};
   std::vector<StageLists> stages = {};  // those that it lacks want nothing
 };

@@ -175,7 +175,7 @@ void Trace::add(Span span) {
   spans_.push_back(std::move(span));
 }
 
-void Trace::lose(int64_t spans) {
+void Trace::add_lost(int64_t spans) {
   if (on_) lost_ += spans;
 }
 

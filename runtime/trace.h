@@ -52,11 +52,13 @@ class Trace {
   void enable(bool on) { on_ = on; }
   bool on() const { return on_; }
   size_t limit() const { return limit_; }
+  // On the wire, of what was not taken yet.
+  size_t bytes() const { return bytes_; }
   // What a span of that name takes of the limit.
   static size_t wire_bytes(std::string_view name);
   void add(Span span);
   // Counts spans that were not even made, as there was no room for them.
-  void lose(int64_t spans);
+  void add_lost(int64_t spans);
   std::vector<Span> take();
   int64_t lost() const { return lost_; }  // since the beginning
 

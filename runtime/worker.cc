@@ -116,7 +116,8 @@ class Server {
                         .activity = activity_,
                         .trace = trace,
                         .store = far_files ? static_cast<Store&>(*far_files) : own_files,
-                        .service = service.get()};
+                        .service = service.get(),
+                        .own_process = !options_.hub};
     const auto handler = handlers_(start.program);
     activity_.doing("starting");
     handler->start(workplace, std::exchange(start.job, {}));

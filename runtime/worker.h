@@ -47,6 +47,7 @@ struct Workplace {
   Endpoint* service = nullptr;
   // Where `worker` counts within some of the crew: which of the crew their first is.
   int first_worker = 0;
+  bool own_process = false;  // which is this worker's alone
 
   int in_crew(int number) const { return first_worker + number; }
 };

@@ -12,7 +12,6 @@
 #include "runtime/keeper.h"
 #include "runtime/process.h"
 #include "runtime/regular_file.h"
-#include "runtime/resident_memory.h"
 #include "runtime/unanswered.h"
 #include "runtime/wire.h"
 #include "schedmp/scheduler.h"
@@ -98,7 +97,6 @@ runtime::Identity identity() {
 int serve(const runtime::WorkerOptions& options, const ProgramFactories& programs) {
   try {
     if (options.keeper != 0) runtime::end_with(options.keeper);
-    runtime::give_large_blocks_back();
     runtime::WorkerOptions full = options;
     full.identity = identity();
     // A computation that does not come back must not keep the process when the run is over.

@@ -78,14 +78,13 @@ memory DnnlConv::room_for(Role role, const memory::desc& desc) {
   return rooms_.emplace_back(role, engine_.room_for(desc)).second;
 }
 
-DnnlConv::Side DnnlConv::side_of(const Layouts& layouts, Role plain, Role chosen) {
-  Side side{
-      .outside = room_for(plain, layouts.plain), .result = layouts.result, .kept = layouts.kept};
-  if (layouts.same()) return side;
-  side.inside = room_for(chosen, layouts.chosen);
-  side.inside_bytes = static_cast<int64_t>(layouts.chosen.get_size());
-  const auto& from = side.result ? layouts.chosen : layouts.plain;
-  const auto& to = side.result ? layouts.plain : layouts.chosen;
+DnnlConv::Side DnnlConv::side_of(const Forms& forms, Role plain, Role chosen) {
+  Side side{.outside = room_for(plain, forms.plain), .result = forms.result, .kept = forms.kept};
+  if (forms.same()) return side;
+  side.inside = room_for(chosen, forms.chosen);
+  side.inside_bytes = static_cast<int64_t>(forms.chosen.get_size());
+  const auto& from = side.result ? forms.chosen : forms.plain;
+  const auto& to = side.result ? forms.plain : forms.chosen;
   const dnnl::reorder::primitive_desc reorder(engine_.engine(), from, engine_.engine(), to,
                                               scratchpad_by_user());
   KERF_CHECK(reorder.scratchpad_desc().get_size() == 0, "a reorder of float32 wants scratch");
@@ -106,17 +105,17 @@ DnnlConv::Plan DnnlConv::complete(const Described& described, const ConvProblem&
 // Tensors as they lie need no reordering: that way is slow, and takes nothing.
 DnnlConv::Described DnnlConv::describe(Kind kind, const ConvProblem& p, size_t granted,
                                        const Kept* kept, const DnnlEngine& engine) {
-  for (const Takes layouts : {Takes::kChosen, Takes::kPlain})
+  for (const Layouts layouts : {Layouts::kChosen, Layouts::kPlain})
     if (auto found = describe_in(layouts, kind, p, granted, kept, engine)) return *std::move(found);
   throw_nothing_granted(granted);
 }
 
-std::optional<DnnlConv::Described> DnnlConv::describe_in(Takes layouts, Kind kind,
+std::optional<DnnlConv::Described> DnnlConv::describe_in(Layouts layouts, Kind kind,
                                                          const ConvProblem& p, size_t granted,
                                                          const Kept* kept,
                                                          const DnnlEngine& engine) {
   const Geometry g(p);
-  const bool chosen = layouts == Takes::kChosen;
+  const bool chosen = layouts == Layouts::kChosen;
   const auto x = tensor(g.x, chosen ? g.chosen_images() : g.plain_images());
   const auto w = tensor(g.w, chosen ? memory::format_tag::any : g.plain_weights());
   const auto y = tensor(g.y, chosen ? g.chosen_images() : g.plain_images());
@@ -178,7 +177,7 @@ DnnlConv::Kept DnnlConv::layout_to_keep(Kind kind, const ConvProblem& problem,
                                         const DnnlEngine& engine) {
   ConvProblem some = problem;
   some.samples = problem.layout_samples;
-  const Layouts w = describe(kind, some, kAnyGrant, nullptr, engine).w;
+  const Forms w = describe(kind, some, kAnyGrant, nullptr, engine).w;
   return {w.chosen, w.bytes()};
 }
 

@@ -55,7 +55,7 @@ class DnnlConv {
  private:
   enum Kind : int64_t { kForward, kForwardBias, kInput, kWeight, kWeightBias };
   // A tensor as it lies, and in the layout that the primitive chose.
-  struct Layouts {
+  struct Forms {
     dnnl::memory::desc plain;
     dnnl::memory::desc chosen;
     bool result = false;  // leaves by a reorder; the others enter by it
@@ -68,7 +68,7 @@ class DnnlConv {
   // What a primitive works on; descriptions take more memory than all else of it.
   struct Described {
     dnnl::primitive_desc_base primitive;
-    Layouts x, w, y;
+    Forms x, w, y;
     int64_t scratch_bytes = 0;
 
     size_t bytes() const {
@@ -81,7 +81,7 @@ class DnnlConv {
     dnnl::memory inside = {};  // in the chosen one; empty if they are the same, as is the next
     dnnl::reorder reorder = {};
     int64_t inside_bytes = 0;
-    bool result = false;  // as Layouts have it
+    bool result = false;  // as Forms have it
     bool kept = false;
     bool same() const { return !inside; }
   };
@@ -117,13 +117,13 @@ class DnnlConv {
   // Without primitives, which take long to make.
   static Described describe(Kind kind, const ConvProblem& problem, size_t granted, const Kept* kept,
                             const DnnlEngine& engine);
-  enum class Takes : uint8_t { kChosen, kPlain };
-  static std::optional<Described> describe_in(Takes layouts, Kind kind, const ConvProblem& problem,
-                                              size_t granted, const Kept* kept,
-                                              const DnnlEngine& engine);
+  enum class Layouts : uint8_t { kChosen, kPlain };
+  static std::optional<Described> describe_in(Layouts layouts, Kind kind,
+                                              const ConvProblem& problem, size_t granted,
+                                              const Kept* kept, const DnnlEngine& engine);
   static Kept layout_to_keep(Kind kind, const ConvProblem& problem, const DnnlEngine& engine);
   Plan complete(const Described& described, const ConvProblem& problem);
-  Side side_of(const Layouts& layouts, Role plain, Role chosen);
+  Side side_of(const Forms& forms, Role plain, Role chosen);
   dnnl::memory room_for(Role role, const dnnl::memory::desc& desc);
   void run(Kind kind, const ConvProblem& problem, const Operands& operands,
            const PackedWeights& packed, const Workspace& workspace);

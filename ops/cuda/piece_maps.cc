@@ -6,8 +6,8 @@
 namespace kerf::ops::cuda {
 namespace {
 
-// A worker moves as many pieces as its plan has moves, for each size of its micro-batches; who has
-// more (tests) begins anew.
+// A worker has as many selections as there are different ones among its moves, for each size of its
+// micro-batches; who has more (tests) begins anew.
 constexpr size_t kMostKept = 1 << 14;
 
 // An axis with its stretches clipped to the micro-batch.

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "runtime/resident_memory.h"
-
 namespace kerf::schedmp {
 
 using runtime::Span;
@@ -11,7 +9,10 @@ using runtime::TraceRow;
 
 namespace {
 
-constexpr size_t kMany = 4'000;  // spans: of a step of some tenths of a second
+// Most waits take no time, and are dropped when that is known: they may be many more than will fit.
+size_t most_bytes(int lane, const runtime::Trace& trace) {
+  return trace.limit() * (lane == TraceRow::kWaits ? 4 : 1);
+}
 
 }  // namespace
 
@@ -29,7 +30,7 @@ std::optional<size_t> StepTrace::make(std::string_view name, Span::Kind kind, in
                                       uint64_t flow) {
   size_t& taken = made_.bytes.at(static_cast<size_t>(lane));
   const size_t bytes = runtime::Trace::wire_bytes(name);
-  if (taken + bytes > workplace_.trace.limit()) {
+  if (taken + bytes > most_bytes(lane, workplace_.trace)) {
     ++made_.lost;
     return std::nullopt;
   }
@@ -74,11 +75,8 @@ void StepTrace::end() {
   add({TraceRow::kActions}, moments);
   add({TraceRow::kMessages, TraceRow::kWaits}, moments);
   add({TraceRow::kOperators}, moments);
-  workplace_.trace.lose(made_.lost);
-  const bool many = made_.spans.size() >= kMany;
+  workplace_.trace.add_lost(made_.lost);
   made_ = Made();
-  // With what the last step's had: small pieces, that lie among what stays. Some milliseconds.
-  if (many) runtime::give_freed_memory_back();
 }
 
 // A wait that took no time is none.

@@ -1,8 +1,8 @@
 // The spans of a step, by when the device did what they tell of, which may be long after it was
 // enqueued.
 //
-// Costs nothing while the trace is off, and holds nothing once a step was not traced. Owned by the
-// executor; its thread.
+// Costs nothing while the trace is off, and holds nothing once a step was not traced: the next that
+// is has another timeline. Owned by the executor; its thread.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ class StepTrace {
   void begin();
   // The stream was synchronized: adds the spans to the trace: actions, then messages and waits,
   // then operators, so that of a step that is too large the finest are lost. Of a row that alone is
-  // more than the trace takes the rest is not even made, and lost as well.
+  // more than the trace takes (of waits, four times that) the rest is not even made, and lost too.
   void end();
 
   // A span over what a list of an action enqueues, from where it first works to its end: what it

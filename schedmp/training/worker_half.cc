@@ -24,6 +24,8 @@ namespace {
 // Takes replicas' seeds far apart.
 constexpr uint64_t kOfReplica = 0x9e37'79b9'7f4a'7c15;
 
+constexpr size_t kMuchTraced = runtime::Trace::kLimit / 4;
+
 // Of the plan's numbers.
 runtime::Workplace within_replica(const runtime::Workplace& crew, int first_worker) {
   runtime::Workplace workplace = crew;
@@ -33,7 +35,8 @@ runtime::Workplace within_replica(const runtime::Workplace& crew, int first_work
 }
 
 // Once its parts are lowered, a run asks its plan for no more than layouts of what is kept from
-// step to step, and its own messages. Of a deep network, divided, the rest is most of the plan.
+// step to step, and its own messages. Of a deep network, divided, the rest is most of the plan. Nor
+// does it ask for the model before its rewrites.
 void forget_lowered(partitioner::Model& model, int worker, partitioner::Plan& plan) {
   model.set_original(nullptr, {});
   plan.division.nodes = std::vector<ops::Layout>();
@@ -80,6 +83,7 @@ TrainingWorker::TrainingWorker(const TrainingFactories& factories, runtime::Work
       optimizer_of_worker(job.optimizer, job.replicas), job.seed);
   forget_lowered(model_, workplace_.worker, plan_);
   std::string().swap(job_.plan);
+  if (workplace_.own_process) runtime::give_large_blocks_back();  // steps take none
   runtime::give_freed_memory_back();
   if (!job.weights.empty()) executor_->parameters().load(job.weights, alive());
   if (job.trains && (job.replicas.count > 1 || job.history > 0)) share_weights();
@@ -284,8 +288,10 @@ TrainingResult& TrainingWorker::run_step(const TrainingTask& task) {
     for (const GivenResult& given : executor_->results()) results_.write(given, task.first);
   result.begin_ns = begin;
   result.end_ns = runtime::now_ns();
-  // The first has kernels make what they keep, by way of much that they do not.
-  if (std::exchange(is_first_, false)) runtime::give_freed_memory_back();
+  // The first has kernels make what they keep, by way of much that they do not. A large trace is
+  // made in pieces, and taken from here before the next step's.
+  const bool traced_much = task.trace && workplace_.trace.bytes() >= kMuchTraced;
+  if (std::exchange(leaves_much_, traced_much) || traced_much) runtime::give_freed_memory_back();
   measure_memory(task, result);
   if (shared_) result.staleness = shared_->take_staleness();
   return result;

@@ -83,7 +83,7 @@ class TrainingWorker {
   Order orders_[2];            // of the training rows, in this epoch and the next
   std::vector<int64_t> rows_;  // scratch
   std::vector<int64_t> next_rows_;
-  bool is_first_ = true;                   // of the steps
+  bool leaves_much_ = true;  // what the last step allocated is freed, in pieces among what stays
   TrainingResult other_result_;            // of what runs no row of the schedule
   std::unique_ptr<SharedWeights> shared_;  // null: it is the only replica
   std::unique_ptr<LbfgsWeights> lbfgs_;    // null: another optimizer

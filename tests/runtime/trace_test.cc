@@ -148,11 +148,11 @@ TEST(Trace, SaysWhatASpanTakesOnTheWire) {
 
 TEST(Trace, CountsWhatWasNotMadeAsLostWhileItIsOn) {
   Trace trace;
-  trace.lose(5);
+  trace.add_lost(5);
   EXPECT_EQ(trace.lost(), 0);
   trace.enable(true);
-  trace.lose(2);
-  trace.lose(1);
+  trace.add_lost(2);
+  trace.add_lost(1);
   EXPECT_EQ(trace.lost(), 3);
 }
 

@@ -142,6 +142,26 @@ TEST(StepTrace, HasNoWaitThatTookNoTimeNorCountsItAsLost) {
   EXPECT_EQ(on.trace.lost(), 0);
 }
 
+TEST(StepTrace, HasALongWaitBehindAsManyShortOnesAsWouldFillTheTrace) {
+  Traced on(2'000);
+  on.step.begin();
+  for (int i = 0; i < 100; ++i) on.wait("short", 0);
+  on.wait("long", 1'000);
+  on.step.end();
+  EXPECT_THAT(names_of(on.trace.take()), ElementsAre("long"));
+  EXPECT_EQ(on.trace.lost(), 0);
+}
+
+TEST(StepTrace, MakesWaitsOfFourTimesTheTraceAtTheMost) {
+  Traced on(10 * Trace::wire_bytes("short"));
+  on.step.begin();
+  for (int i = 0; i < 100; ++i) on.wait("short", 0);
+  on.step.end();
+  EXPECT_EQ(on.clock.moments.size(), 2u * 40);
+  EXPECT_THAT(on.trace.take(), IsEmpty());
+  EXPECT_EQ(on.trace.lost(), 60) << "nobody knows how long they took";
+}
+
 // Per action 2 messages, a wait of some length, one of none, and 20 operators.
 class LargeStep : public ::testing::Test {
  protected:
@@ -206,8 +226,9 @@ TEST_F(LargeStep, TakesNoMarksForWhatItLoses) {
   const size_t operators = 10;
   Traced on(operators * Trace::wire_bytes(op(0, 0)));
   run(on);
-  // Of waits and messages there are as many bytes as may be, and the actions are within the limit.
-  EXPECT_LE(on.clock.moments.size(), 2 * (kActions + 3 * operators + 4));
+  // Messages have names of the same length. All waits are made, of which half took no time.
+  const size_t messages = operators;
+  EXPECT_EQ(on.clock.moments.size(), 2 * (kActions + operators + messages + 2 * kActions));
   EXPECT_EQ(names_of(on.trace.take()).front(), "0F0");
 }
 
