@@ -1,6 +1,7 @@
 #include "partitioner/cuts/line.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "partitioner/at.h"
 #include "partitioner/cuts/trees.h"
@@ -19,6 +20,22 @@ void to_rows(int positions, const std::vector<std::pair<int, T>>& placed, std::v
   std::vector<int> next = from;
   for (const auto& [position, thing] : placed) all[at(next[at(position)]++)] = thing;
 }
+
+// A sum to which is added, and from which is taken again, without what rounding would leave behind
+// (Neumaier, 1974).
+class RunningSum {
+ public:
+  void add(double value) {
+    const double sum = sum_ + value;
+    lost_ += std::abs(sum_) >= std::abs(value) ? (sum_ - sum) + value : (value - sum) + sum_;
+    sum_ = sum;
+  }
+  double with(double value) const { return sum_ + (value + lost_); }
+
+ private:
+  double sum_ = 0;
+  double lost_ = 0;
+};
 
 }  // namespace
 
@@ -203,22 +220,33 @@ std::vector<int> Line::ends_by_price(int type, double limit) const {
   return ends;
 }
 
+// A segment that begins later ends no earlier: it holds less.
 std::vector<int> Line::ends_by_memory(int micro_batches, double limit) const {
-  std::vector<double> own(order_.size());
-  const auto bytes = [&](int item) {
-    const UnitHeld& held = units_.held[at(item)];
+  const auto bytes = [&](const Read& hold) {
+    const UnitHeld& held = units_.held[at(hold.item)];
     return held.fixed + micro_batches * held.per_micro_batch;
   };
-  for (int p = 0; p < size(); ++p)
-    for (const Read& hold : slice(holds_, holds_from_, p))
-      if (hold.previous < 0) own[at(p)] += bytes(hold.item);
-  SumTree sums(own);
+  // What the unit at `end` would add to a segment from `start`.
+  const auto added = [&](int start, int end) {
+    double more = 0;
+    if (end == size()) return more;
+    for (const Read& hold : slice(holds_, holds_from_, end))
+      if (hold.previous < start) more += bytes(hold);
+    return more;
+  };
   std::vector<int> ends;
-  for (int i = 0; i < size(); ++i) {
-    ends.push_back(std::max(i, sums.furthest(limit)));
-    sums.clear(i);
-    for (const Read& hold : slice(holds_, holds_from_, i))
-      if (hold.next < size()) sums.add(hold.next, bytes(hold.item));
+  RunningSum within;
+  double next = added(0, 0);
+  for (int start = 0, end = 0; start < size(); ++start) {
+    if (end < start) next = added(start, ++end);
+    for (; end < size() && within.with(next) <= limit; next = added(start, ++end)) within.add(next);
+    ends.push_back(end);
+    if (end == start) continue;
+    for (const Read& hold : slice(holds_, holds_from_, start)) {
+      if (hold.next < end) continue;
+      within.add(-bytes(hold));
+      if (hold.next == end) next += bytes(hold);
+    }
   }
   return ends;
 }

@@ -55,8 +55,9 @@ class Line {
   const std::vector<bool>& parts_close() const { return parts_close_; }
 
   // By start, the furthest end of a segment within the limit (the start itself if there is none).
-  // O((n + E) log n). ends_by_price only where prices_grow().
+  // O((n + E) log n), and only where prices_grow().
   std::vector<int> ends_by_price(int type, double limit) const;
+  // The same of memory; O(n + E).
   std::vector<int> ends_by_memory(int micro_batches, double limit) const;
 
  private:
