@@ -37,6 +37,8 @@ class PartMemory {
     for (size_t list = 0; list < kLists; ++list) place_list(list);
     place_aliases();
     insert_instructions();
+    for (InstructionList* list : lists_)
+      if (list->instructions.empty()) list->places = list->reserve = list->handed = {};
   }
 
  private:

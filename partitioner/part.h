@@ -178,6 +178,7 @@ struct InstructionList {
   // Of the transient region, while it runs; and if kernels took no workspace, where that was asked.
   int64_t transient_bytes = 0;
   int64_t transient_tensor_bytes = 0;
+  // An empty list has none of these.
   std::vector<Place> places;   // by local (an alias has its root's)
   std::vector<Place> reserve;  // by call
   std::vector<Place> handed;   // by call

@@ -64,32 +64,6 @@ class Told {
 
 }  // namespace
 
-Executor::Purpose::Purpose(Work given, int worker, Machine& machine)
-    : work(std::move(given)),
-      steps(work.schedule),
-      parts(parts_of(work.parts, worker)),
-      arena(parts, region_needs(parts, steps, worker)),
-      interpreter(parts, steps, machine) {
-  for (const bool fills : {true, false})
-    for (const bool drains : {true, false}) {
-      if (!steps.go_on() && !(fills && drains)) continue;
-      Row& row = rows[{fills, drains}];
-      row.runs = steps.runs(worker, {fills, drains});
-      for (const ListRun& run : row.runs) row.names.push_back(to_string(run.action));
-    }
-  for (const ListRun& run : rows[Ramps{}].runs) {
-    if (run.list != &Part::apply) continue;
-    ++updates[run.action.stage];
-    takers[run.action.stage].resize(static_cast<size_t>(run.micro_batch) + 1, &run);
-    weights.try_emplace(run.action.stage, steps.under_way());
-  }
-  for (const Part* part : parts) {
-    std::vector<int>& of_part = roots.emplace_back();
-    for (size_t i = 0; i < part->locals.size(); ++i)
-      of_part.push_back(root_of(*part, static_cast<int>(i)));
-  }
-}
-
 Executor::Executor(const partitioner::Model& model, const partitioner::Plan& plan,
                    std::optional<Work> training, Work evaluation,
                    const std::vector<int32_t>& credits, runtime::Workplace& workplace,
