@@ -38,7 +38,9 @@ class PartMemory {
     place_aliases();
     insert_instructions();
     for (InstructionList* list : lists_)
-      if (list->instructions.empty()) list->places = list->reserve = list->handed = {};
+      if (list->instructions.empty())
+        for (auto* places : {&list->places, &list->reserve, &list->handed})
+          *places = std::vector<Place>();  // gives its memory back
   }
 
  private:

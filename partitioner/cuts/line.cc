@@ -220,7 +220,8 @@ std::vector<int> Line::ends_by_price(int type, double limit) const {
   return ends;
 }
 
-// A segment that begins later ends no earlier: it holds less.
+// A segment that begins later ends no earlier: it holds less. [start, end) holds what is `within`,
+// and the unit at its end would add what is `next`.
 std::vector<int> Line::ends_by_memory(int micro_batches, double limit) const {
   const auto bytes = [&](const Read& hold) {
     const UnitHeld& held = units_.held[at(hold.item)];

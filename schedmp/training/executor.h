@@ -85,7 +85,7 @@ class Executor final : private Machine {
   // From now on, who makes new weights in place of the optimizer; outlives this. Not for schedules
   // that update within a step.
   void update_by(WeightUpdates& updates) { updates_ = &updates; }
-  // Lowered for training, where it trains.
+  // Lowered for training, where it trains; lists that no row runs are empty.
   const std::vector<const partitioner::Part*>& parts() const { return current_->parts; }
   ops::Workbench& bench() { return *bench_; }
 

@@ -14,7 +14,7 @@ using partitioner::InstructionList;
 using partitioner::Part;
 
 // Leaves of a part the lists that run. Schedules have I and W together or apart: the rest is up to
-// half of all instructions, and what lists have room for beyond theirs another part.
+// half of all instructions, and what vectors have room for beyond their size is as much again.
 void keep_busy(const std::set<const InstructionList*>& busy, Part& part) {
   for (InstructionList* list : lists_of(part))
     if (busy.contains(list))
@@ -45,7 +45,7 @@ Executor::Purpose::Purpose(Work given, int worker, Machine& machine)
           if (run.list != nullptr && part.stage == run.action.stage) busy.insert(&(part.*run.list));
       }
     }
-  for (Part& part : work.parts) keep_busy(busy, part);
+  for (Part& part : work.parts) keep_busy(busy, part);  // the arena was planned of all lists
   for (const ListRun& run : rows[Ramps{}].runs) {
     if (run.list != &Part::apply) continue;
     ++updates[run.action.stage];

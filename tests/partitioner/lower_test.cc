@@ -109,6 +109,17 @@ TEST(Lower, UsesOfATiedParameterHaveAccumulatorsOfTheirOwn) {
   EXPECT_EQ(part.reduce.instructions[1].local, sum.moves[1].local);
 }
 
+TEST(Lower, AnEmptyListTakesNoMemory) {
+  const Model m = tied();
+  const std::vector<Part> parts = lower(m, plan_of(m, Cut::kLayer, 1));
+  const Part& part = parts[0];  // whose copy has no more room than it needs
+  EXPECT_EQ(part.forward.places.size(), part.locals.size());
+  for (const InstructionList* list : {&part.checkpointed_forward, &part.recompute, &part.fetch}) {
+    ASSERT_TRUE(list->instructions.empty());
+    EXPECT_EQ(list->places.capacity() + list->reserve.capacity() + list->handed.capacity(), 0);
+  }
+}
+
 TEST(Lower, WhatIsSentWholeIsMadeInTheSlotAndWhatComesWholeIsReadInPlace) {
   const Model m = make_zoo_model("mlp", {{8, 8, 8, 3}});
   Plan plan = plan_of(m, Cut::kLayer, 2);

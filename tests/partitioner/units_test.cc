@@ -106,16 +106,33 @@ TEST(Line, ItsSweepsAgreeWithLookingAtSegments) {
         EXPECT_NEAR(bytes[static_cast<size_t>(i)], line.bytes(i, end), 1e-9);
       }
     }
+    if (!line.prices_grow()) continue;
     const double limit = line.price(0, 0, n) / 3;
-    const std::vector<int> by_memory = line.ends_by_memory(1, limit);
-    const std::vector<int> by_price =
-        line.prices_grow() ? line.ends_by_price(0, limit) : std::vector<int>();
+    const std::vector<int> by_price = line.ends_by_price(0, limit);
     for (int i = 0; i < n; ++i)
-      for (int j = i + 1; j <= n; ++j) {
-        EXPECT_EQ(line.memory(1, i, j) <= limit, j <= by_memory[static_cast<size_t>(i)]);
-        if (line.prices_grow()) {
-          EXPECT_EQ(line.price(0, i, j) <= limit, j <= by_price[static_cast<size_t>(i)]);
-        }
+      for (int j = i + 1; j <= n; ++j)
+        EXPECT_EQ(line.price(0, i, j) <= limit, j <= by_price[static_cast<size_t>(i)]);
+  }
+}
+
+// What several units hold counts once, some units are above the limit by themselves, and at one
+// that is below 0 all are.
+TEST(Line, ItsSegmentsEndWhereMemoryDoes) {
+  std::mt19937 random(29);
+  for (GraphKinds kinds : all_kinds(24)) {
+    kinds.shared = true;
+    const CostGraph graph = random_graph(random, kinds);
+    const Units units = units_of(graph);
+    const Line line(units, topological_orders(units).back());
+    const int n = line.size();
+    for (const int micro_batches : {1, 3})
+      for (const double share : {-0.1, 0.0, 0.02, 0.05, 0.3, 1.0}) {
+        const double limit = share * line.memory(micro_batches, 0, n);
+        const std::vector<int> ends = line.ends_by_memory(micro_batches, limit);
+        for (int i = 0; i < n; ++i)
+          for (int j = i + 1; j <= n; ++j)
+            ASSERT_EQ(line.memory(micro_batches, i, j) <= limit, j <= ends[static_cast<size_t>(i)])
+                << share << " of all, from " << i << " to " << j;
       }
   }
 }

@@ -200,6 +200,21 @@ TEST(Executor, GetsOnWithEachTensorThatItBeginsAndWrites) {
   EXPECT_GE(written, 4);
 }
 
+// Of gradients together or apart, and of nothing that stands elsewhere than in a row.
+TEST(Executor, KeepsTheListsThatItsRowsRun) {
+  const Model model = partitioner::make_zoo_model("mlp", {{24, 16, 5}});
+  for (const char* text : {kTogether, kApart}) {
+    const bool apart = text == kApart;
+    Alone alone(model, 1, schedule_of(text));
+    const partitioner::Part& part = alone.executor().interpreter().part(0);
+    for (const auto* list : {&part.input_gradient, &part.weight_gradient})
+      EXPECT_NE(list->instructions.empty(), apart) << text;
+    EXPECT_EQ(part.backward.instructions.empty(), apart) << text;
+    EXPECT_FALSE(part.forward.instructions.empty()) << text;
+    EXPECT_FALSE(part.update.instructions.empty()) << text;
+  }
+}
+
 // A step of one micro-batch has all but what is handed in one region, from its first block to its
 // last, and gradients of parameters in it.
 TEST(Executor, UsesAllOfTheRegionOfASinglePassAndNothingBesideIt) {
