@@ -15,7 +15,10 @@ constexpr uint16_t kSendAgain = 0x102;  // from the acknowledged number on
 constexpr uint16_t kMoreFollows = 0x8000;
 
 constexpr size_t kAcknowledgementBytes = sizeof(uint64_t);
-constexpr size_t kPieceBytes = kMaxControlBytes - kAcknowledgementBytes;
+constexpr size_t kLargestWhole = kMaxControlBytes - kAcknowledgementBytes;
+// Of what is larger. The thread that takes a piece frees it: its heap goes back to the kernel
+// behind blocks of 64 KiB, but blocks of 128 KiB and more teach the C library to keep as much.
+constexpr size_t kPieceBytes = size_t{96} << 10;
 constexpr size_t kReused = size_t{1} << 16;  // memory of larger ones is given back
 constexpr int64_t kBesideFrame = 64;         // bytes that keeping one takes, about
 constexpr int kOwedAtMost = 64;
@@ -64,8 +67,9 @@ std::string ControlLink::make(uint16_t type, uint64_t sequence, std::string_view
 void ControlLink::send(const ControlMessage& message) {
   check_size(message);
   std::string_view rest = message.payload;
+  const size_t most = rest.size() > kLargestWhole ? kPieceBytes : kLargestWhole;
   do {
-    const std::string_view piece = rest.substr(0, kPieceBytes);
+    const std::string_view piece = rest.substr(0, most);
     rest.remove_prefix(piece.size());
     auto type = static_cast<uint16_t>(message.type);
     if (!rest.empty()) type |= kMoreFollows;
@@ -136,8 +140,10 @@ std::optional<ControlMessage> ControlLink::deliver(const Frame& frame) {
     ++counters_.dropped;
     return {};
   }
+  if (!last && partial_.payload.empty()) partial_.payload.reserve(largest);  // which touches none
   partial_.payload.append(piece);
   if (!last) return {};
+  partial_.payload.shrink_to_fit();
   ++counters_.received;
   partial_.type = type_of(frame);
   return std::exchange(partial_, {});

@@ -21,22 +21,10 @@ ResidentMemory resident_memory() {
   return memory;
 }
 
-namespace {
-
-// Where the C library begins, and how far it raises it by itself.
-constexpr int kLarge = 128 << 10;
-constexpr int kLargest = 32 << 20;
-
-}  // namespace
-
 void give_large_blocks_back() {
+  constexpr int kLarge = 128 << 10;  // where the C library begins, before it raises it
   ::mallopt(M_MMAP_THRESHOLD, kLarge);
   ::mallopt(M_TRIM_THRESHOLD, kLarge);
-}
-
-void keep_large_blocks() {
-  ::mallopt(M_MMAP_THRESHOLD, kLargest);
-  ::mallopt(M_TRIM_THRESHOLD, 2 * kLargest);
 }
 
 void give_freed_memory_back() { ::malloc_trim(0); }

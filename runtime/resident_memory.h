@@ -19,12 +19,8 @@ const ResidentMemory& resident_memory_at_start();
 
 // From now on large blocks go back to the kernel when they are freed, where the heap would keep
 // ever larger ones for what is allocated next: for a process that has such now and then, and not in
-// every round, which would take up to a tenth longer. So none lies at the end of the heap of a
-// thread, which give_freed_memory_back() cannot give back. Of the whole process.
+// every round, which would take up to a tenth longer. Of the whole process.
 void give_large_blocks_back();
-// From now on the heap keeps those of up to 32 MiB, and up to 64 MiB at its end, which is as far as
-// the C library goes by itself when it sees such blocks: for what has some in every round.
-void keep_large_blocks();
 
 // Gives the pages that nothing is on any more back to the kernel, which the heap would keep for
 // what is allocated next. Any thread; some milliseconds.

@@ -83,7 +83,6 @@ class Server {
 
   void serve() {
     resident_memory_at_start();
-    if (!options_.hub) give_large_blocks_back();  // such as the pieces of the order to start
     const auto welcome = join();
     local_ = welcome.local;
     activity_.doing("opening device");
@@ -100,7 +99,6 @@ class Server {
     control_.send(
         {ControlType::kAddress, encode(Addresses{endpoint->address(), service->address()})});
     auto start = decode<Start>(expect(ControlType::kStart).payload);
-    if (!options_.hub) keep_large_blocks();
     activity_.doing("opening channels");
     endpoint->open(start.wiring, after(kOpen));
     service->open(start.service, after(kOpen));

@@ -62,25 +62,6 @@ TEST(ResidentMemory, OfWhatWasFreedGoesBack) {
   give_freed_memory_back();
   EXPECT_LT(resident_memory().anonymous, before - kBytes + kSlack);
 }
-
-// What is left behind large blocks that were freed.
-int64_t left_of_large_blocks() {
-  constexpr size_t kBlock = size_t{1} << 20;
-  give_freed_memory_back();  // of whoever was before
-  const int64_t before = resident_memory().anonymous;
-  std::vector<std::vector<std::byte>> blocks(kBytes / kBlock);
-  for (auto& block : blocks) block.resize(kBlock, std::byte{1});
-  blocks.clear();
-  return resident_memory().anonymous - before;
-}
-
-// In the order in which a training's worker asks for it.
-TEST(ResidentMemory, OfLargeBlocksIsKeptOrGoesBack) {
-  keep_large_blocks();
-  EXPECT_GT(left_of_large_blocks(), kBytes - kSlack);
-  give_large_blocks_back();
-  EXPECT_LT(left_of_large_blocks(), kSlack);
-}
 #endif
 
 }  // namespace
