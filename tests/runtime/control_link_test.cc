@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <random>
+#include <utility>
 
 namespace kerf::runtime {
 namespace {
@@ -108,6 +109,17 @@ TEST(ControlLink, ALostPieceOfALargeMessageComesAgain) {
   ASSERT_EQ(pair.at_right.size(), 2u);
   EXPECT_TRUE(pair.at_right[0] == large);
   EXPECT_EQ(pair.at_right[1], "after");
+}
+
+// What is freed in blocks of 128 KiB and more has the heap of whoever frees it keep as much.
+TEST(ControlLink, WhatIsLargerThanAMessageMayBeCrossesInSmallPieces) {
+  std::vector<size_t> frames;
+  ControlLink link([&](const std::string& frame) { frames.push_back(frame.size()); });
+  link.send({ControlType::kStored, std::string(kMaxControlMessage - 100, 'x')});
+  EXPECT_EQ(std::exchange(frames, {}).size(), 1u);
+  link.send({ControlType::kStart, std::string(2'500'000, 'x')});
+  EXPECT_GT(frames.size(), 20u);
+  for (const size_t bytes : frames) EXPECT_LT(bytes, size_t{128} << 10);
 }
 
 // A scheduler's side: whoever calls a message the start of a run need not be believed.
