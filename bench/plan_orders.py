@@ -1,12 +1,13 @@
 """Layer cuts beside a dynamic programme over six topological orders, both of a graph whose work is counted here, from the file alone.
 
-    VENV/bin/python bench/plan_orders.py build/release/bin/kerf [MODEL.onnx ...] [--workers 4 8] [--json]
+    VENV/bin/python bench/plan_orders.py build/release/bin/kerf [MODEL.onnx ...] [--workers 4 8] [--bias 1] [--json]
 
 The Python needs `pip install onnx`. Without models, the nine light models of the onnx package. Nodes are those of the file, none joined as an
-import does, and FLOPs of the forward pass of 32 images: 2 per multiply-add, 1 per bias, k x k per output of a pool, 1 per element of Relu,
-Dropout, Mul and Add, 4 of a batch norm and of a softmax, 15 of LRN. The programme finds the least bottleneck of segments of an order, then the
-fewest bytes of distinct (tensor, stage) that keep it; the best of six orders counts. Kerf plans the same graph (`--format costs`), with as much
-slack as the programme's bottleneck leaves it. Exit code 1 if its bottleneck, or then its bytes, are above the programme's.
+import does, and FLOPs of the forward pass of 32 images: 2 per multiply-add, `--bias` per output that has one, k x k per output of a pool (a
+global one: all that it is the mean of), 1 per element of Relu, Dropout, Mul and Add and of each further input of Sum, 4 of a batch norm and of a
+softmax, 15 of LRN; Concat, Reshape and the like cost nothing. The programme finds the least bottleneck of segments of an order, each of a node or
+more, then the fewest bytes of distinct (tensor, stage) that keep it; the best of six orders counts. Kerf plans the same graph (`--format costs`),
+with as much slack as the programme's bottleneck leaves it. Exit code 1 if its bottleneck, or then its bytes, are above the programme's.
 """
 
 import argparse
@@ -26,6 +27,7 @@ BYTES = 4  # of an element
 PER_ELEMENT = {"Relu": 1, "Dropout": 1, "Mul": 1, "Add": 1, "BatchNormalization": 4, "Softmax": 4, "LRN": 15}
 NOTHING = {"Concat", "Reshape", "Flatten", "Transpose", "Unsqueeze", "Squeeze", "Identity"}
 NEVER = math.inf
+ROUNDING = 1 + 1e-12
 
 
 class File:
@@ -45,7 +47,7 @@ class File:
     def elements(self, name):
         return BATCH * math.prod(self.shapes[name][1:])
 
-    def work(self, node):
+    def work(self, node, bias):
         outputs = self.elements(node.output[0])
         said = {each.name: helper.get_attribute_value(each) for each in node.attribute}
         if node.op_type in NOTHING:
@@ -58,20 +60,20 @@ class File:
             return outputs * math.prod(self.shapes[node.input[0]][2:])
         if node.op_type in ("MaxPool", "AveragePool"):
             return outputs * math.prod(said["kernel_shape"])
+        if node.op_type not in ("Conv", "Gemm"):
+            sys.exit(f"{node.op_type}: its work is not known here")
         weights = self.shapes[node.input[1]]
         if node.op_type == "Conv":
             products = math.prod(weights[1:])
-        elif node.op_type == "Gemm":
-            products = weights[1] if said.get("transB") else weights[0]
         else:
-            sys.exit(f"{node.op_type}: its work is not known here")
-        return outputs * (2 * products + (len(node.input) > 2))
+            products = weights[1] if said.get("transB") else weights[0]
+        return outputs * (2 * products + (bias if len(node.input) > 2 else 0))
 
-    def costs(self):
+    def costs(self, bias):
         made = {}
         nodes = []
         for index, node in enumerate(self.nodes):
-            nodes.append({"name": f"n{index}", "forward": [float(self.work(node))], "backward": [0.0]})
+            nodes.append({"name": f"n{index}", "forward": [float(self.work(node, bias))], "backward": [0.0]})
             for name in dict.fromkeys(node.input):
                 if name in made:
                     made[name]["readers"].append(index)
@@ -143,7 +145,7 @@ def best_of_order(costs, order, stages):
         return best[count]
 
     bottleneck = least(max, lambda begin, end: before[end] - before[begin], NEVER)
-    return bottleneck, least(lambda a, b: a + b, lambda begin, end: enters[begin][end], bottleneck * (1 + 1e-12))
+    return bottleneck, least(lambda a, b: a + b, lambda begin, end: enters[begin][end], bottleneck * ROUNDING)
 
 
 def kerf_plan(kerf, costs, stages, slack):
@@ -155,12 +157,12 @@ def kerf_plan(kerf, costs, stages, slack):
         return json.loads(subprocess.run(asked, check=True, capture_output=True).stdout)
 
 
-def compare(kerf, model, stages):
-    costs = File(model).costs()
+def compare(kerf, model, stages, bias):
+    costs = File(model).costs(bias)
     mean = sum(node["forward"][0] for node in costs["nodes"]) / stages
     bottleneck, crossing = min(best_of_order(costs, order, stages) for order in six_orders(costs))
     least = kerf_plan(kerf, costs, stages, 0)["bottleneck"]
-    held = kerf_plan(kerf, costs, stages, bottleneck / least - 1)
+    held = kerf_plan(kerf, costs, stages, bottleneck / least * ROUNDING - 1)
     return {"model": pathlib.Path(model).stem, "workers": stages, "ratio": least / mean, "of_orders": bottleneck / mean,
             "bytes": held["cut_bytes"], "bytes_of_orders": crossing}
 
@@ -170,13 +172,17 @@ def main():
     parser.add_argument("kerf")
     parser.add_argument("models", nargs="*")
     parser.add_argument("--workers", type=int, nargs="+", default=[4, 8])
+    parser.add_argument("--bias", type=float, default=1)
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
     light = pathlib.Path(onnx.__file__).parent / "backend" / "test" / "data" / "light" / "light_*.onnx"
+    models = asked.models or sorted(glob.glob(str(light)))
+    if not models:
+        sys.exit(f"no models: neither given nor at {light}")
     rows = []
-    for model in asked.models or sorted(glob.glob(str(light))):
+    for model in models:
         for stages in asked.workers:
-            row = compare(asked.kerf, model, stages)
+            row = compare(asked.kerf, model, stages, asked.bias)
             rows.append(row)
             if not asked.json:
                 print(f"{row['model']:22} {stages:2} workers: ratio {row['ratio']:.4f}, of six orders {row['of_orders']:.4f}; "

@@ -16,7 +16,7 @@ constexpr uint16_t kMoreFollows = 0x8000;
 
 constexpr size_t kAcknowledgementBytes = sizeof(uint64_t);
 constexpr size_t kLargestWhole = kMaxControlBytes - kAcknowledgementBytes;
-// Of what is larger. The thread that takes a piece frees it: its heap goes back to the kernel
+// Of what is larger. Whoever takes a piece frees it: the heap that it is of goes back to the kernel
 // behind blocks of 64 KiB, but blocks of 128 KiB and more teach the C library to keep as much.
 constexpr size_t kPieceBytes = size_t{96} << 10;
 constexpr size_t kReused = size_t{1} << 16;  // memory of larger ones is given back
@@ -136,14 +136,13 @@ std::optional<ControlMessage> ControlLink::deliver(const Frame& frame) {
   const size_t largest = std::min(takes_, largest_of(type_of(frame)));
   if (oversized_ || partial_.payload.size() + piece.size() > largest) {
     oversized_ = !last;
-    partial_ = {};
+    std::string().swap(partial_.payload);  // which gives its memory back
     ++counters_.dropped;
     return {};
   }
   if (!last && partial_.payload.empty()) partial_.payload.reserve(largest);  // which touches none
   partial_.payload.append(piece);
   if (!last) return {};
-  partial_.payload.shrink_to_fit();
   ++counters_.received;
   partial_.type = type_of(frame);
   return std::exchange(partial_, {});

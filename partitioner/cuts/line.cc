@@ -1,7 +1,6 @@
 #include "partitioner/cuts/line.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "partitioner/at.h"
 #include "partitioner/cuts/trees.h"
@@ -20,22 +19,6 @@ void to_rows(int positions, const std::vector<std::pair<int, T>>& placed, std::v
   std::vector<int> next = from;
   for (const auto& [position, thing] : placed) all[at(next[at(position)]++)] = thing;
 }
-
-// A sum to which is added, and from which is taken again, without what rounding would leave behind
-// (Neumaier, 1974).
-class RunningSum {
- public:
-  void add(double value) {
-    const double sum = sum_ + value;
-    lost_ += std::abs(sum_) >= std::abs(value) ? (sum_ - sum) + value : (value - sum) + sum_;
-    sum_ = sum;
-  }
-  double with(double value) const { return sum_ + (value + lost_); }
-
- private:
-  double sum_ = 0;
-  double lost_ = 0;
-};
 
 }  // namespace
 
@@ -236,16 +219,17 @@ std::vector<int> Line::ends_by_memory(int micro_batches, double limit) const {
     return more;
   };
   std::vector<int> ends;
-  RunningSum within;
+  double within = 0;  // never above the limit, and so no less exact than that is
   double next = added(0, 0);
   for (int start = 0, end = 0; start < size(); ++start) {
     if (end < start) next = added(start, ++end);
-    for (; end < size() && within.with(next) <= limit; next = added(start, ++end)) within.add(next);
+    if (end == start) within = 0;
+    for (; end < size() && within + next <= limit; next = added(start, ++end)) within += next;
     ends.push_back(end);
     if (end == start) continue;
     for (const Read& hold : slice(holds_, holds_from_, start)) {
       if (hold.next < end) continue;
-      within.add(-bytes(hold));
+      within -= bytes(hold);
       if (hold.next == end) next += bytes(hold);
     }
   }

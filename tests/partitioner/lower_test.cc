@@ -112,7 +112,7 @@ TEST(Lower, UsesOfATiedParameterHaveAccumulatorsOfTheirOwn) {
 TEST(Lower, AnEmptyListTakesNoMemory) {
   const Model m = tied();
   const std::vector<Part> parts = lower(m, plan_of(m, Cut::kLayer, 1));
-  const Part& part = parts[0];  // whose copy has no more room than it needs
+  const Part& part = parts[0];  // a copy would have no room to spare in any case
   EXPECT_EQ(part.forward.places.size(), part.locals.size());
   for (const InstructionList* list : {&part.checkpointed_forward, &part.recompute, &part.fetch}) {
     ASSERT_TRUE(list->instructions.empty());

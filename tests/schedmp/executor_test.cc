@@ -200,7 +200,7 @@ TEST(Executor, GetsOnWithEachTensorThatItBeginsAndWrites) {
   EXPECT_GE(written, 4);
 }
 
-// Of gradients together or apart, and of nothing that stands elsewhere than in a row.
+// Of gradients together or apart, though parts were lowered for both.
 TEST(Executor, KeepsTheListsThatItsRowsRun) {
   const Model model = partitioner::make_zoo_model("mlp", {{24, 16, 5}});
   for (const char* text : {kTogether, kApart}) {
