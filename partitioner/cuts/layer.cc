@@ -4,6 +4,7 @@
 //   stage     0                       | 1                       | 2
 #include <algorithm>
 
+#include "partitioner/cuts/layer_caps.h"
 #include "partitioner/cuts/layer_search.h"
 #include "partitioner/cuts/steered_layers.h"
 #include "partitioner/model_graph.h"
@@ -98,10 +99,10 @@ class LayerCut {
 
   std::optional<Assignment> best() {
     if (!task_.request.memory) return assignment_of(search_.best());
-    const auto above_cap = [&](const LayerDivision& division) { return over(division); };
-    auto fits = search_.best_within(above_cap);
+    CappedLayers capped(search_, [&](const LayerDivision& division) { return over(division); });
+    auto fits = capped.best();
     if (!fits) {
-      auto least = least_peak();
+      auto least = least_of(capped);
       if (!least) return std::nullopt;
       if (std::ranges::max(over(*least)) > 0) {
         auto result = assignment_of(least);
@@ -110,7 +111,7 @@ class LayerCut {
       }
       fits = std::move(least);
     }
-    if (!task_.any_will_do) fits = search_.best_from(*std::move(fits), above_cap);
+    if (!task_.any_will_do) fits = capped.best_from(*std::move(fits));
     return assignment_of(fits);
   }
 
@@ -128,8 +129,8 @@ class LayerCut {
   }
 
   // Under any cap the same: each stage interleaved.
-  std::optional<LayerDivision> least_peak() const {
-    return search_.least_peak(
+  std::optional<LayerDivision> least_of(const CappedLayers& capped) const {
+    return capped.least(
         [&](const LayerDivision& division, double most) {
           Assignment assignment = *assignment_of(division);
           for (Stage& stage : assignment.stages) stage.interleaved = true;

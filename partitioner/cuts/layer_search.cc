@@ -72,13 +72,6 @@ std::vector<int> finer(const std::vector<int>& coarse_order, const CoarseUnits& 
 
 }  // namespace
 
-std::vector<int> LayerDivision::stage_of(int nodes) const {
-  std::vector<int> result(at(nodes));
-  for (size_t s = 0; s < stages.size(); ++s)
-    for (const int node : stages[s]) result[at(node)] = static_cast<int>(s);
-  return result;
-}
-
 LayerSearch::LayerSearch(const CostGraph& graph, StageLimits limits, double slack,
                          const SearchEffort& effort)
     : LayerSearch(graph, units_of(graph), std::move(limits), slack, effort) {}
@@ -193,6 +186,10 @@ Bound LayerSearch::bound() const {
 void LayerSearch::add_line(std::vector<int> order) {
   KERF_CHECK(!coarse_, "an order of {} units, which were joined", order.size());
   lines_.emplace_back(units_, std::move(order));
+}
+
+void LayerSearch::add_line(const LayerDivision& division) {
+  lines_.emplace_back(units_, order_by_stage(division));
 }
 
 std::optional<LayerDivision> LayerSearch::best_of(const StageLimits& limits) {
@@ -326,69 +323,6 @@ IdealSearch& LayerSearch::search_of(Attempt& attempt) const {
 const IdealFacts& LayerSearch::searched_facts() const {
   if (!facts_) facts_.emplace(searched_units(), *searched_ideals());
   return *facts_;
-}
-
-LayerDivision LayerSearch::division_of(const IdealChain& chain, const StageLimits& given) const {
-  return division_of(searched_units(), *searched_ideals(), chain, given);
-}
-
-LayerDivision LayerSearch::division_of(const Units& units, const Ideals& ideals,
-                                       const IdealChain& chain, const StageLimits& given) {
-  LayerDivision result;
-  result.device_types = chain.device_types;
-  const StageLimits limits = with_types(given, chain.device_types);
-  GrowingStage stage(units);
-  std::vector<int> before;
-  for (size_t s = 0; s < chain.ideals.size(); ++s) {
-    std::vector<bool> had(at(units.size()));
-    for (const int unit : before) had[at(unit)] = true;
-    stage.start(before);
-    StageTotals totals;
-    std::vector<int>& nodes = result.stages.emplace_back();
-    before = ideals.units_in(chain.ideals[s]);
-    for (const int unit : before) {
-      if (had[at(unit)]) continue;
-      totals = stage.add(unit, totals);
-      const std::vector<int>& members = units.members[at(unit)];
-      nodes.insert(nodes.end(), members.begin(), members.end());
-    }
-    std::sort(nodes.begin(), nodes.end());
-    result.prices.push_back(totals.work[at(limits.device_type[s])] + totals.wire);
-    result.bottleneck = std::max(result.bottleneck, result.prices.back());
-    result.bytes += totals.bytes;
-    result.memory.push_back(totals.fixed + limits.micro_batches[s] * totals.per_micro_batch);
-    if (limits.device_type[s] != limits.host_type)
-      result.fullest = std::max(result.fullest, result.memory.back());
-  }
-  return result;
-}
-
-LayerDivision LayerSearch::division_of(const Found& found) const {
-  return division_of(*found.candidate->line, *found.candidate->limits, found.segments.ends);
-}
-
-LayerDivision LayerSearch::division_of(const Line& line, const StageLimits& limits,
-                                       const std::vector<int>& ends) const {
-  LayerDivision result;
-  result.device_types = limits.device_type;
-  int begin = 0;
-  for (size_t s = 0; s < ends.size(); ++s) {
-    const int end = ends[s];
-    std::vector<int>& nodes = result.stages.emplace_back();
-    for (int p = begin; p < end; ++p) {
-      const std::vector<int>& members = units_.members[at(line.order()[at(p)])];
-      nodes.insert(nodes.end(), members.begin(), members.end());
-    }
-    std::sort(nodes.begin(), nodes.end());
-    result.memory.push_back(line.memory(limits.micro_batches[s], begin, end));
-    if (limits.device_type[s] != limits.host_type)
-      result.fullest = std::max(result.fullest, result.memory.back());
-    result.prices.push_back(line.price(limits.device_type[s], begin, end));
-    result.bottleneck = std::max(result.bottleneck, result.prices.back());
-    result.bytes += line.bytes(begin, end);
-    begin = end;
-  }
-  return result;
 }
 
 }  // namespace kerf::partitioner

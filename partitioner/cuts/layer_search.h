@@ -48,8 +48,6 @@ inline constexpr double kBetter = 1e-9;  // by a smaller part nothing is better
 // bottleneck.
 std::vector<LayerDivision> none_better(const std::vector<LayerDivision>& divisions);
 
-class LeastPeak;  // layer_least.cc
-
 class LayerSearch {
  public:
   // `limits` has one entry per stage; its memory is ignored, its device types stand in any order
@@ -77,8 +75,15 @@ class LayerSearch {
   // What is known of it without a search: all work by the stages, or the heaviest unit.
   const Bound& simple_bound() const { return simple_; }
 
-  // One more topological order of the units to look for divisions on.
+  const StageLimits& limits() const { return limits_; }
+  double slack() const { return slack_; }
+  // Bytes that all nodes hold, with as many micro-batches in flight as the stage that has most.
+  double all_held() const;
+
+  // One more topological order of the units to look for divisions on: any, or that in which a
+  // division has them.
   void add_line(std::vector<int> order);
+  void add_line(const LayerDivision& division);
 
   // None if no division gives each stage a unit.
   std::optional<LayerDivision> best() { return best_of(limits_); }
@@ -86,25 +91,10 @@ class LayerSearch {
   std::optional<LayerDivision> best_of(const StageLimits& limits);
   // Of those whose stages hold at most `cap` bytes each.
   std::optional<LayerDivision> best_within(int64_t cap);
-  // What a stage needs beyond what its nodes hold may show only on the division: `over` says how
-  // many bytes each stage takes beyond those it may (negative: fewer). Where divisions are few, all
-  // are looked at, and the best that fits is proved to be that; else divisions are made under ever
-  // tighter limits, until none of its stages is over or there is none.
-  using Over = std::function<std::vector<double>(const LayerDivision&)>;
-  std::optional<LayerDivision> best_within(const StageLimits& limits, const Over& over);
-  std::optional<LayerDivision> best_within(const Over& over) { return best_within(limits_, over); }
-  // Whether the last best_within() has looked at all divisions.
-  bool looked_at_all() const { return looked_at_all_; }
-  // The one whose fullest stage takes least, of those that are looked at: where divisions are few,
-  // of all; else of that which the last best_within() found to be the best without limits, of those
-  // whose stages hold least together with what each took beyond that the last time, and of the best
-  // of these with units shifted from stage to stage. Looks for less than `enough` no more.
-  // `peaks`: bytes, by stage; where one is above `most`, at the least.
-  using Peaks = std::function<std::vector<double>(const LayerDivision&, double most)>;
-  std::optional<LayerDivision> least_peak(const Peaks& peaks, double enough) const;
-  // From what the last best_within() or least_peak() found to fit: the best of those whose stages
-  // take beyond what their nodes hold what they take there.
-  LayerDivision best_from(LayerDivision fits, const Over& over);
+  // One of many, which proves nothing: the bound stays that of the last search.
+  std::optional<LayerDivision> another_of(const StageLimits& limits) {
+    return best_under(limits, false);
+  }
   // Least bytes, if more than `fails` and at most `enough`, within which a division is found whose
   // stages hold no more, whatever their bottleneck; else `enough`. With that division, unless it
   // takes another search (of long lines not every boundary is tried).
@@ -117,6 +107,22 @@ class LayerSearch {
   // Divisions of which none is better in bottleneck, bytes and memory of the fullest stage; by
   // bottleneck, and those within half a percent of another may be left out.
   std::vector<LayerDivision> front(std::optional<int64_t> cap);
+
+  // Every division that there is, whatever its memory, where they are few.
+  std::optional<std::vector<LayerDivision>> few_divisions(const StageLimits& limits) const;
+  // Of all these, so many, the least bottleneck that may be had is this one, and none of those
+  // within the slack of it that may be had has fewer bytes.
+  void prove_by_all(double bottleneck, size_t divisions);
+  // Whether it parts units that are better together.
+  bool parts_close(const LayerDivision& division) const;
+  // A division as segments of a line on which its units stand by stage; and one with these ends.
+  struct Segmented {
+    Line line;
+    std::vector<int> ends;
+  };
+  Segmented segmented(const LayerDivision& division) const;
+  LayerDivision division_of(const Line& line, const StageLimits& limits,
+                            const std::vector<int>& ends) const;
 
  private:
   // All lines that divisions under some limits are looked for on.
@@ -174,17 +180,11 @@ class LayerSearch {
   std::optional<LayerDivision> fewest_bytes(Attempt& attempt, double price) const;
   Found fewest_bytes(Attempt& attempt, double price, bool keep_close) const;
   void add_chain(Attempt& attempt, const IdealChain& chain) const;
-  std::optional<std::vector<LayerDivision>> few_divisions(const StageLimits& limits) const;
-  std::optional<LayerDivision> best_of_few(std::vector<LayerDivision> few, const Over& over);
   double find_least_memory() const;
   bool can_fit(double cap) const { return cap >= least_memory_ * (1 - 1e-9); }
   void improve_cap(int64_t fails, LeastCap& least) const;
-  void hold_less(LeastPeak& least) const;
-  void shift_units(LeastPeak& least) const;
   std::vector<int> order_by_stage(const LayerDivision& division) const;
   LayerDivision division_of(const Found& found) const;
-  LayerDivision division_of(const Line& line, const StageLimits& limits,
-                            const std::vector<int>& ends) const;
   LayerDivision division_of(const IdealChain& chain, const StageLimits& given) const;
   static LayerDivision division_of(const Units& units, const Ideals& ideals,
                                    const IdealChain& chain, const StageLimits& given);
@@ -213,9 +213,6 @@ class LayerSearch {
   double largest_wire_ = 0;                 // of what enters or leaves at once
   double least_ = kNever;
   bool none_fewer_ = false;
-  bool looked_at_all_ = false;
-  std::optional<LayerDivision> free_;  // that the last best_within() found without limits
-  bool is_free_ = false;               // whether that is what it found
   int heaviest_ = -1;  // unit that is more than a stage's share; of the freed ones where these are
   Bound simple_;       // that needs no search
   Bound bound_;

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "partitioner/at.h"
-#include "partitioner/cuts/layer_divisions.h"
+#include "partitioner/cuts/every_chain.h"
 #include "partitioner/cuts/layer_search.h"
 
 namespace kerf::partitioner {

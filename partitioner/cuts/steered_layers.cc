@@ -10,7 +10,7 @@
 #include "partitioner/at.h"
 #include "partitioner/bound.h"
 #include "partitioner/connected_plan.h"
-#include "partitioner/cuts/layer_search.h"
+#include "partitioner/cuts/layer_caps.h"
 #include "partitioner/cuts/spread.h"
 #include "partitioner/cuts/steered_units.h"
 #include "partitioner/cuts/worker_rows.h"
@@ -315,9 +315,9 @@ class Steered {
 
   std::optional<Assignment> squeezed() const {
     for (const SteeredStages& each : found_)
-      if (auto within = each.among->search->best_within(
-              limits_of(*each.among, each.row),
-              [&](const auto& division) { return over(division, each.row); }))
+      if (auto within = CappedLayers(*each.among->search, [&](const LayerDivision& division) {
+                          return over(division, each.row);
+                        }).best(limits_of(*each.among, each.row)))
         return assigned(*within, each.row);
     return std::nullopt;
   }

@@ -7,7 +7,7 @@
 #include <functional>
 #include <set>
 
-#include "partitioner/cuts/layer_search.h"
+#include "partitioner/cuts/layer_caps.h"
 #include "partitioner/given_stages.h"
 #include "partitioner/graph_formats.h"
 #include "partitioner/graph_plan.h"
@@ -327,7 +327,7 @@ TEST(LayerSearch, KeepsOrdersCapsAndRulesOfStages) {
       EXPECT_NEAR(bottleneck_of(ordered.best()), every.least(types, any), 1e-9);
       EXPECT_NEAR(ordered.bound().value, every.least(types, any), 1e-9);
       const double capped = every.least(types, within);
-      EXPECT_TRUE(same(bottleneck_of(ordered.best_within(limits, over)), capped));
+      EXPECT_TRUE(same(bottleneck_of(CappedLayers(ordered, over).best(limits)), capped));
       StageLimits with_rules = limits;
       with_rules.rules = &rules;
       LayerSearch under_rules(graph, with_rules);

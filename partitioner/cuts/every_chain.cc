@@ -1,4 +1,4 @@
-#include "partitioner/cuts/layer_divisions.h"
+#include "partitioner/cuts/every_chain.h"
 
 namespace kerf::partitioner {
 namespace {

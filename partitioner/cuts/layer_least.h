@@ -1,0 +1,24 @@
+// The layer cut whose fullest stage takes least, whatever its bottleneck: what nodes hold, which
+// the search knows, is most of it; the rest shows on the finished division, and is much the same
+// on the next one.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "partitioner/cuts/layer_search.h"
+
+namespace kerf::partitioner {
+
+// Bytes, by stage; where one is above `most`, at the least.
+using PeaksOfStages = std::function<std::vector<double>(const LayerDivision&, double most)>;
+
+// Of the divisions that are looked at: all, where they are few; else `first`, those whose stages
+// hold least together with what each took beyond that the last time, and the best of these with
+// units shifted from stage to stage. Looks for less than `enough` no more. None if there is none.
+std::optional<LayerDivision> least_peak(const LayerSearch& search,
+                                        const std::optional<LayerDivision>& first,
+                                        const PeaksOfStages& peaks, double enough);
+
+}  // namespace kerf::partitioner
