@@ -4,7 +4,7 @@
 //   stage     0                       | 1                       | 2
 #include <algorithm>
 
-#include "partitioner/cuts/layer_caps.h"
+#include "partitioner/cuts/capped_layers.h"
 #include "partitioner/cuts/layer_search.h"
 #include "partitioner/cuts/steered_layers.h"
 #include "partitioner/model_graph.h"

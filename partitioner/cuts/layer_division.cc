@@ -71,14 +71,6 @@ LayerSearch::Segmented LayerSearch::segmented(const LayerDivision& division) con
   return result;
 }
 
-bool LayerSearch::parts_close(const LayerDivision& division) const {
-  const std::vector<int> by_node = division.stage_of(graph_.size());
-  const auto stage_of = [&](int unit) { return by_node[at(units_.members[at(unit)].front())]; };
-  return std::ranges::any_of(units_.close, [&](const auto& pair) {
-    return stage_of(pair.first) != stage_of(pair.second);
-  });
-}
-
 LayerDivision LayerSearch::division_of(const Found& found) const {
   return division_of(*found.candidate->line, *found.candidate->limits, found.segments.ends);
 }

@@ -24,6 +24,13 @@ bool meets_rules(const LayerDivision& division, const Units& units, const StageL
   return true;
 }
 
+bool parts_close(const LayerDivision& division, const Units& units) {
+  const std::vector<int> by_node = division.stage_of(static_cast<int>(units.unit_of.size()));
+  const auto stage_of = [&](int unit) { return by_node[at(units.members[at(unit)].front())]; };
+  return std::ranges::any_of(
+      units.close, [&](const auto& pair) { return stage_of(pair.first) != stage_of(pair.second); });
+}
+
 }  // namespace
 
 std::optional<std::vector<LayerDivision>> LayerSearch::few_divisions(
@@ -45,11 +52,26 @@ std::optional<std::vector<LayerDivision>> LayerSearch::few_divisions(
   return few;
 }
 
-void LayerSearch::prove_by_all(double bottleneck, size_t divisions) {
-  bound_ =
-      bound_of_way_ = {bottleneck, format("none of {} that fits is below it",
-                                          plural(static_cast<int64_t>(divisions), "division"))};
+// By bottleneck the first that fits; of those within the slack of it then that of the fewest bytes.
+std::optional<LayerDivision> LayerSearch::best_of_few(
+    std::vector<LayerDivision> few, const std::function<bool(const LayerDivision&)>& fits) {
+  std::ranges::stable_sort(
+      few, {}, [](const LayerDivision& each) { return std::pair(each.bottleneck, each.bytes); });
+  const auto first = std::ranges::find_if(few, fits);
+  if (first == few.end()) return std::nullopt;
+  const double most = first->bottleneck * (1 + slack_) * (1 + kBetter);
+  const auto key = [&](const LayerDivision& each) {
+    return std::pair(parts_close(each, units_), each.bytes);
+  };
+  std::vector<LayerDivision> better;
+  for (auto each = first + 1; each != few.end() && each->bottleneck <= most; ++each)
+    if (key(*each) < key(*first)) better.push_back(*each);
+  std::ranges::stable_sort(better, {}, key);
+  const auto best = std::ranges::find_if(better, fits);
+  bound_ = bound_of_way_ = {first->bottleneck, format("none of {} that fits is below it",
+                                                      plural(std::ssize(few), "division"))};
   none_fewer_ = !limits_.is_ordered();
+  return best == better.end() ? *first : *best;
 }
 
 }  // namespace kerf::partitioner

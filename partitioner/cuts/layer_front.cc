@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "partitioner/at.h"
 #include "partitioner/cuts/layer_search.h"
 
 namespace kerf::partitioner {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "partitioner/at.h"
 #include "partitioner/cuts/layer_search.h"
 
 namespace kerf::partitioner {
@@ -86,7 +85,7 @@ void LayerSearch::improve_cap(int64_t fails, LeastCap& least) const {
 
 std::optional<LayerDivision> LayerSearch::best_within(int64_t cap) {
   bound_ = bound_of_way_ = simple_;
-  if (!can_fit(static_cast<double>(cap))) return std::nullopt;
+  if (static_cast<double>(cap) < least_memory_ * (1 - kMemoryRounding)) return std::nullopt;
   StageLimits limits = limits_;
   limits.memory.assign(limits.memory.size(), static_cast<double>(cap));
   return best_under(limits, true);

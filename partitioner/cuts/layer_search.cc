@@ -1,7 +1,6 @@
 #include "partitioner/cuts/layer_search.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "partitioner/at.h"

@@ -9,7 +9,9 @@
 // A bound holds for every division whose stages have no cycle in either half (has_acyclic_stages):
 // where the backward half is not tied to the forward one, the proof leaves it free, and a division
 // that is better so is looked for, too (layer_ways.cc), unless a cap leaves none that runs as the
-// units do.
+// units do. Caps on what nodes hold: layer_memory.cc; all divisions, where they are few:
+// layer_few.cc; the front: layer_front.cc. Caps that show on the finished division only:
+// capped_layers.h.
 //
 // Borrows the graph; used by one thread.
 #pragma once
@@ -35,7 +37,7 @@ struct LayerDivision {
   std::vector<int> device_types;         // by stage
   std::vector<double> memory;            // of what the nodes hold, by stage: bytes
   std::vector<double> prices;            // by stage
-  double fullest = 0;                    // the most of it, hosts left aside
+  double fullest = 0;                    // the most memory of a stage, hosts left aside
   double bottleneck = 0;
   double bytes = 0;  // that enter stages
 
@@ -62,7 +64,7 @@ class LayerSearch {
   int units() const { return count_; }
   // No division of the graph into so many stages, however its backward half runs, has a lower
   // bottleneck, or none within the cap of the last search where stages take what their nodes hold,
-  // or where all were looked at.
+  // or, after best_of_few(), none that fits.
   // What a search proves raises it, and its witness tells where the last one proved that nothing
   // within the slack has fewer bytes.
   Bound bound() const;
@@ -80,8 +82,8 @@ class LayerSearch {
   // Bytes that all nodes hold, with as many micro-batches in flight as the stage that has most.
   double all_held() const;
 
-  // One more topological order of the units to look for divisions on: any, or that in which a
-  // division has them.
+  // One more line to look for divisions on: a topological order of the units, which must not have
+  // been joined, or the order in which a division of whole units has them.
   void add_line(std::vector<int> order);
   void add_line(const LayerDivision& division);
 
@@ -91,7 +93,10 @@ class LayerSearch {
   std::optional<LayerDivision> best_of(const StageLimits& limits);
   // Of those whose stages hold at most `cap` bytes each.
   std::optional<LayerDivision> best_within(int64_t cap);
-  // One of many, which proves nothing: the bound stays that of the last search.
+  // The same for one of many queries, quickly: on lines alone unless stages are ordered. Proves
+  // nothing, and takes the bound of the last best_of() for its own, so that `limits` must be no
+  // looser than that one's. That bound stays, without what its witness says of bytes;
+  // least_bottleneck() is this one's.
   std::optional<LayerDivision> another_of(const StageLimits& limits) {
     return best_under(limits, false);
   }
@@ -108,19 +113,22 @@ class LayerSearch {
   // bottleneck, and those within half a percent of another may be left out.
   std::vector<LayerDivision> front(std::optional<int64_t> cap);
 
-  // Every division that there is, whatever its memory, where they are few.
+  // Every division that there is which the rules of `limits` allow, whatever its memory. None where
+  // they are many, or where chains of ideals are not all: of joined units, of device types in any
+  // order, with hosts, and where the backward half may run otherwise.
   std::optional<std::vector<LayerDivision>> few_divisions(const StageLimits& limits) const;
-  // Of all these, so many, the least bottleneck that may be had is this one, and none of those
-  // within the slack of it that may be had has fewer bytes.
-  void prove_by_all(double bottleneck, size_t divisions);
-  // Whether it parts units that are better together.
-  bool parts_close(const LayerDivision& division) const;
-  // A division as segments of a line on which its units stand by stage; and one with these ends.
+  // Of all these the best that fits; the bound is then the least bottleneck of those that fit. None
+  // if none fits: then the bound stays.
+  std::optional<LayerDivision> best_of_few(std::vector<LayerDivision> few,
+                                           const std::function<bool(const LayerDivision&)>& fits);
+  // A division of whole units as segments of a line on which these stand by stage. The line borrows
+  // the units of the search.
   struct Segmented {
     Line line;
-    std::vector<int> ends;
+    std::vector<int> ends;  // by stage, exclusive; the last is that of the line
   };
   Segmented segmented(const LayerDivision& division) const;
+  // The division of a line of this search at these ends, whatever its memory and the rules.
   LayerDivision division_of(const Line& line, const StageLimits& limits,
                             const std::vector<int>& ends) const;
 
@@ -181,7 +189,6 @@ class LayerSearch {
   Found fewest_bytes(Attempt& attempt, double price, bool keep_close) const;
   void add_chain(Attempt& attempt, const IdealChain& chain) const;
   double find_least_memory() const;
-  bool can_fit(double cap) const { return cap >= least_memory_ * (1 - 1e-9); }
   void improve_cap(int64_t fails, LeastCap& least) const;
   std::vector<int> order_by_stage(const LayerDivision& division) const;
   LayerDivision division_of(const Found& found) const;

@@ -10,7 +10,8 @@
 #include "partitioner/at.h"
 #include "partitioner/bound.h"
 #include "partitioner/connected_plan.h"
-#include "partitioner/cuts/layer_caps.h"
+#include "partitioner/cuts/capped_layers.h"
+#include "partitioner/cuts/layer_search.h"
 #include "partitioner/cuts/spread.h"
 #include "partitioner/cuts/steered_units.h"
 #include "partitioner/cuts/worker_rows.h"
@@ -314,11 +315,12 @@ class Steered {
   // ---- memory
 
   std::optional<Assignment> squeezed() const {
-    for (const SteeredStages& each : found_)
-      if (auto within = CappedLayers(*each.among->search, [&](const LayerDivision& division) {
-                          return over(division, each.row);
-                        }).best(limits_of(*each.among, each.row)))
-        return assigned(*within, each.row);
+    for (const SteeredStages& each : found_) {
+      CappedLayers capped(*each.among->search,
+                          [&](const LayerDivision& division) { return over(division, each.row); });
+      if (auto fits = capped.best(limits_of(*each.among, each.row)))
+        return assigned(*fits, each.row);
+    }
     return std::nullopt;
   }
 

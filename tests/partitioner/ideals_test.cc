@@ -7,7 +7,8 @@
 #include <functional>
 #include <set>
 
-#include "partitioner/cuts/layer_caps.h"
+#include "partitioner/cuts/capped_layers.h"
+#include "partitioner/cuts/layer_search.h"
 #include "partitioner/given_stages.h"
 #include "partitioner/graph_formats.h"
 #include "partitioner/graph_plan.h"

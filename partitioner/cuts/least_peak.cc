@@ -1,4 +1,4 @@
-#include "partitioner/cuts/layer_least.h"
+#include "partitioner/cuts/least_peak.h"
 
 #include <algorithm>
 #include <map>
@@ -56,9 +56,10 @@ class LeastPeak {
   // settles, though one division may come several times before the next.
   void hold_less() {
     std::vector<double> beyond(search_.limits().device_type.size());
+    const double all = 1 + search_.all_held();
     int repeated = 0;
     for (int attempt = 0; attempt < kMostHeld && !is_enough(); ++attempt) {
-      const double most = 1 + search_.all_held() + std::max(0.0, std::ranges::max(beyond));
+      const double most = all + std::max(0.0, std::ranges::max(beyond));
       const auto cap = search_.least_cap(0, static_cast<int64_t>(most), beyond);
       if (!cap.division) return;
       if (known_.contains(cap.division->stages) && ++repeated > kMostRepeated) return;
