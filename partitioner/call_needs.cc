@@ -75,8 +75,13 @@ void measure_workspace(const Model& model, const CallSetting& setting,
   for (const int64_t samples : sizes) {
     ops::LocalSpecs local = ops::local_specs(op, call.iterations, setting.largest, samples);
     local.accumulates = accumulates;
-    call.workspace = std::max(
-        call.workspace, blocks(ops::workspace_bytes(op, setting.device, local, setting.threads)));
+    try {
+      call.workspace = std::max(
+          call.workspace, blocks(ops::workspace_bytes(op, setting.device, local, setting.threads)));
+    } catch (const Error& error) {
+      throw Error(error.code(), error.message(),
+                  format("{}/{}", model.name(), model.node(call.node).name));
+    }
   }
 }
 

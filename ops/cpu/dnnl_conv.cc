@@ -1,6 +1,8 @@
 #include "ops/cpu/dnnl_conv.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 #include "ops/cpu/description_cache.h"
 
@@ -115,6 +117,10 @@ std::optional<DnnlConv::Described> DnnlConv::describe_in(Layouts layouts, Kind k
                                                          const Kept* kept,
                                                          const DnnlEngine& engine) {
   const Geometry g(p);
+  const auto rows = [](const memory::dims& sizes) {
+    return std::accumulate(sizes.begin(), sizes.end() - 1, int64_t{1}, std::multiplies<>());
+  };
+  check_rows({rows(g.x), rows(g.y)});
   const bool chosen = layouts == Layouts::kChosen;
   const auto x = tensor(g.x, chosen ? g.chosen_images() : g.plain_images());
   const auto w = tensor(g.w, chosen ? memory::format_tag::any : g.plain_weights());

@@ -5,8 +5,10 @@
 
 #include <omp.h>
 
+#include <algorithm>
 #include <array>
 #include <initializer_list>
+#include <limits>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <utility>
 
@@ -87,6 +89,17 @@ bool take_granted(Description& description, size_t granted, const Bytes& bytes) 
               format("oneDNN has no way that does with the {} bytes granted", granted));
 }
 inline constexpr size_t kAnyGrant = SIZE_MAX;
+
+// Sizes are of 64 bits, but oneDNN counts rows with 32 of them, and may divide by what is left.
+// Throws Error{kInfeasible} for one that takes more.
+inline void check_rows(std::initializer_list<int64_t> rows) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  if (const int64_t most = std::max(rows); most > kMost)
+    throw Error(ErrorCode::kInfeasible,
+                format("computes {} rows at once, of {} at most; use a smaller --batch or more "
+                       "--micro-batches",
+                       most, kMost));
+}
 
 // Calls `work` and turns oneDNN's exception into Error{kInternal} that names the operator.
 template <class Work>

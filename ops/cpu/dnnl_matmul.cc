@@ -34,6 +34,7 @@ bool collides(const DnnlMatmul::Problem& p, bool transpose_b) {
 DnnlMatmul::Description DnnlMatmul::describe(const Problem& p, int64_t columns, bool transpose_a,
                                              bool transpose_b, bool bias, size_t granted,
                                              const DnnlEngine& engine) {
+  check_rows({p.batch, p.m, p.n, p.k});
   Description made;
   const auto stride = [&](size_t i, int64_t dense) {
     return p.strides[i] == 0 ? dense : p.strides[i];

@@ -168,6 +168,18 @@ TEST(LayerCut, RefusesRequestsWithoutSense) {
   EXPECT_THAT(with(2, 3, 4), HasSubstr("--micro-batches"));
 }
 
+// Kernels count with 32 bits: what wraps would be divided by, or planned with.
+TEST(LayerCut, NamesTheOperatorOfMoreRowsThanItsKernelCounts) {
+  const auto with = [&](const char* model, int64_t batch) {
+    return complaint([&] { plan_of(make_zoo_model(model), request_of(Cut::kLayer, 2, batch, 1)); });
+  };
+  EXPECT_THAT(with("gpt", int64_t{1} << 26),
+              HasSubstr("gpt/h.0.attn.c_attn: computes 8589934592 rows"));
+  EXPECT_THAT(with("gpt", int64_t{1} << 26), HasSubstr("use a smaller --batch"));
+  EXPECT_THAT(with("shufflenet", int64_t{1} << 31), HasSubstr("shufflenet/conv1.0: computes"));
+  EXPECT_THAT(with("lstm-lm", int64_t{1} << 31), HasSubstr("lstm-lm/lstm: computes"));
+}
+
 TEST(LayerFront, IsOfWorkersThatAreAlikeAndUnsteered) {
   const Model model = small_mlp();
   PlanRequest request = request_of(Cut::kLayer, 2);
