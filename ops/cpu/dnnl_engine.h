@@ -90,8 +90,9 @@ bool take_granted(Description& description, size_t granted, const Bytes& bytes) 
 }
 inline constexpr size_t kAnyGrant = SIZE_MAX;
 
-// Sizes are of 64 bits, but oneDNN counts rows with 32 of them, and may divide by what is left.
-// Throws Error{kInfeasible} for one that takes more.
+// Rows of matrices, or of images' pixels, with each channel's apart. Sizes are of 64 bits, but
+// oneDNN counts with 32 of them, and may divide by what is left: throws Error{kInfeasible} where
+// one does not fit.
 inline void check_rows(std::initializer_list<int64_t> rows) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   if (const int64_t most = std::max(rows); most > kMost)

@@ -12,12 +12,16 @@ constexpr double kMemoryRounding = 1e-9;
 // What stages take beyond what their nodes hold is known to no more binary digits than these.
 constexpr int kFinestBeyond = 14;
 
+double bytes_of(const UnitHeld& held, int in_flight) {
+  return held.fixed + in_flight * held.per_micro_batch;
+}
+
 }  // namespace
 
 double LayerSearch::all_held() const {
   const int in_flight = std::ranges::max(limits_.micro_batches);
   double all = 0;
-  for (const UnitHeld& held : units_.held) all += held.fixed + in_flight * held.per_micro_batch;
+  for (const UnitHeld& held : units_.held) all += bytes_of(held, in_flight);
   return all;
 }
 
@@ -26,10 +30,9 @@ double LayerSearch::find_least_memory() const {
   double total = 0;
   double most = 0;
   if (limits_.host_type >= 0) return 0;
-  const int in_flight =
-      *std::min_element(limits_.micro_batches.begin(), limits_.micro_batches.end());
+  const int in_flight = std::ranges::min(limits_.micro_batches);
   for (const UnitHeld& held : units_.held) {
-    const double bytes = held.fixed + in_flight * held.per_micro_batch;
+    const double bytes = bytes_of(held, in_flight);
     total += bytes;
     most = std::max(most, bytes);
   }
