@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <thread>
@@ -46,6 +47,14 @@ bool within(Clock::duration time, const std::function<bool()>& is_so) {
 
 bool is_gone(const fs::path& path) { return !fs::exists(path); }
 
+// As it calls itself. Whoever looks whether a folder is abandoned has its mark, too, for a moment,
+// and may be another test.
+bool is_warden(const fs::path& process) {
+  std::ifstream title(process / "cmdline");
+  const std::string words{std::istreambuf_iterator<char>(title), {}};
+  return words.find(" warden") != std::string::npos;
+}
+
 // The warden of that folder; 0: there is none.
 int warden_of(const fs::path& folder) {
   for (const fs::directory_entry& entry : fs::directory_iterator("/proc")) {
@@ -53,7 +62,8 @@ int warden_of(const fs::path& folder) {
     const std::string name = entry.path().filename().string();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
     for (const char* held : {"3", "4", "5", "6"})
-      if (fs::read_symlink(entry.path() / "fd" / held, not_ours) == folder / kWardenMark)
+      if (fs::read_symlink(entry.path() / "fd" / held, not_ours) == folder / kWardenMark &&
+          is_warden(entry.path()))
         return std::stoi(name);
   }
   return 0;
