@@ -22,4 +22,7 @@ void tell_caps_that_fit(const PlanRequest& asked, const Plan& free, const PlanWi
 int micro_batches_that_fit(const Model& model, PlanRequest request, const InFlight& in_flight,
                            const PlanWithin& plan_within);
 
+// largest_batch() (cut.h) of such plans, of a cut that any number of rows can be planned for.
+int64_t largest_batch_within(const PlanRequest& asked, const PlanWithin& plan_within);
+
 }  // namespace kerf::partitioner

@@ -73,6 +73,7 @@ struct Assignment {
   std::vector<int> binding = {};  // part -> worker; empty: as the request has it
   std::string witness = {};       // of the bound (bound.h)
   bool is_least = false;          // above the caps, as whatever else the cut finds, or more so
+  bool is_proved_least = false;   // and nothing else that it may find takes less
 };
 
 // No plan meets the memory cap: the stage that needs most over it, and what would fit.

@@ -1,5 +1,7 @@
 #include "partitioner/in_flight.h"
 
+#include <algorithm>
+
 #include "partitioner/part.h"
 #include "partitioner/stage_graph.h"
 
@@ -10,18 +12,22 @@ namespace {
 class HoldEverything final : public InFlight {
  public:
   std::vector<Flight> of(const Pipeline& pipeline, int micro_batches) const override {
-    return std::vector<Flight>(static_cast<size_t>(pipeline.graph.stages()),
-                               {micro_batches, micro_batches, 0});
+    return std::vector<Flight>(pipeline.groups.size(), {micro_batches, micro_batches, 0});
   }
 };
 
 }  // namespace
 
-std::vector<StageLists> lists_of_stages(const std::vector<Flight>& flights) {
-  std::vector<StageLists> stages;
-  for (const Flight& flight : flights)
-    stages.push_back({flight.recomputed > 0, flight.versions, flight.ahead});
-  return stages;
+std::vector<StageLists> lists_of_stages(const std::vector<Flight>& flights, int stages) {
+  std::vector<StageLists> lists(static_cast<size_t>(stages));
+  for (size_t group = 0; group < flights.size(); ++group) {
+    const Flight& flight = flights[group];
+    StageLists& of_stage = lists[group % lists.size()];
+    of_stage.recomputes = of_stage.recomputes || flight.recomputed > 0;
+    of_stage.versions = std::max(of_stage.versions, flight.versions);
+    of_stage.ahead = std::max(of_stage.ahead, flight.ahead);
+  }
+  return lists;
 }
 
 std::unique_ptr<InFlight> hold_everything() { return std::make_unique<HoldEverything>(); }

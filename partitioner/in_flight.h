@@ -10,7 +10,10 @@
 
 namespace kerf::partitioner {
 
+class Model;        // model.h
+struct Part;        // part.h
 struct Pipeline;    // stage_graph.h
+struct Plan;        // plan.h
 struct StageLists;  // part.h
 
 // Of a stage: of how many micro-batches at once, at most, it has what.
@@ -34,8 +37,15 @@ struct Flight {
 class InFlight {
  public:
   virtual ~InFlight() = default;
-  // By stage. Throws Error{kUsage} where the schedule cannot be one of such a pipeline.
+  // By group of the pipeline; where that has one replica and the schedule several, what any of them
+  // has. Throws Error{kUsage} where the schedule cannot be one of such a pipeline.
   virtual std::vector<Flight> of(const Pipeline& pipeline, int micro_batches) const = 0;
+  // By route, how many messages its two ends hold at once, as a run of the plan is proved: `parts`
+  // are lowered for these flights. Empty where that is not known: then no more than flights say.
+  virtual std::vector<int> held(const Model& /*model*/, const Plan& /*plan*/,
+                                const std::vector<Part>& /*parts*/) const {
+    return {};
+  }
   // Whether W runs apart from I anywhere.
   virtual bool splits() const { return false; }
   // Whether the schedule has gradients, or forward passes alone.
@@ -44,8 +54,8 @@ class InFlight {
   virtual bool updates_within() const { return false; }
 };
 
-// By stage, for LowerOptions.
-std::vector<StageLists> lists_of_stages(const std::vector<Flight>& flights);
+// By stage, for LowerOptions, whichever of its replicas needs the lists.
+std::vector<StageLists> lists_of_stages(const std::vector<Flight>& flights, int stages);
 
 // Holds every micro-batch everywhere: right for any schedule, tight for GPipe.
 std::unique_ptr<InFlight> hold_everything();

@@ -76,9 +76,7 @@ std::optional<Assignment> assign(const Model& model, const PlanRequest& request,
                                  const InFlight& in_flight, KnownPeaks& known,
                                  bool any_will_do = false) {
   const auto peaks = [&](const Assignment& assignment, std::optional<double> most) {
-    if (most) return known.up_to(*most, assignment);
-    if (request.cut == Cut::kLayer) return known.of(assignment, request);
-    return KnownPeaks(model, request, in_flight).of(assignment, request);
+    return most ? known.up_to(*most, assignment) : known.of(assignment, request);
   };
   return row_of(request.cut).make({model, request, in_flight, peaks, any_will_do});
 }
@@ -207,12 +205,8 @@ Model model_for(const Model& model, const PlanRequest& request) {
   return row.rewrites == nullptr ? model : rewritten(model, row.rewrites(model, request));
 }
 
-namespace {
-
-// The plan, or where none is within the caps, one of little memory: of a cut that heeds caps, of
-// the least that it finds.
-Plan plan_or_least(const Model& model, const PlanRequest& request, const InFlight& in_flight) {
-  KnownPeaks known(model, request, in_flight);
+Plan plan_or_least(const Model& model, const PlanRequest& request, const InFlight& in_flight,
+                   KnownPeaks& known) {
   std::optional<Assignment> found;
   if (request.cut == Cut::kLayer || !exceeds_all_caps(least_memory(model, request), request))
     found = assign(model, request, in_flight, known);
@@ -220,7 +214,7 @@ Plan plan_or_least(const Model& model, const PlanRequest& request, const InFligh
   if (found) plan = assigned_plan(model, request, in_flight, *found);
   if (is_within(plan, request)) return *std::move(plan);
   const bool is_least = found && found->is_least;
-  if (is_least && model.nodes() > kFewNodes) return *std::move(plan);
+  if (is_least && (found->is_proved_least || model.nodes() > kFewNodes)) return *std::move(plan);
   if (!is_least) plan = plan_of_little(model, request, in_flight, known);
   if (!row_of(request.cut).heeds_memory) return *std::move(plan);
   return plan_of_less(model, request, in_flight, known, *std::move(plan));
@@ -232,13 +226,12 @@ void check_model(const Model& model, const PlanRequest& request) {
   model.check();
 }
 
-}  // namespace
-
 std::optional<Plan> plan_within(const Model& model, const PlanRequest& request,
                                 const InFlight& in_flight) {
   check_model(model, request);
   if (exceeds_all_caps(least_memory(model, request), request)) return std::nullopt;
-  Plan plan = plan_or_least(model, request, in_flight);
+  KnownPeaks known(model, request, in_flight);
+  Plan plan = plan_or_least(model, request, in_flight, known);
   if (shortage_of(plan, request)) return std::nullopt;
   return plan;
 }
@@ -250,7 +243,8 @@ Assignment assignment_of(const Plan& plan) {
 std::variant<Plan, Infeasible> plan_or_shortage(const Model& model, const PlanRequest& request,
                                                 const InFlight& in_flight) {
   check_model(model, request);
-  Plan plan = plan_or_least(model, request, in_flight);
+  KnownPeaks known(model, request, in_flight);
+  Plan plan = plan_or_least(model, request, in_flight, known);
   if (auto infeasible = shortage_of(plan, request)) return *std::move(infeasible);
   return plan;
 }

@@ -1,5 +1,6 @@
 #include "partitioner/part_prediction.h"
 
+#include <algorithm>
 #include <map>
 
 #include "partitioner/cut.h"
@@ -31,7 +32,7 @@ class Predictions {
       const double speed =
           request_.speed.capacities.speed_of(plan_.binding[static_cast<size_t>(c.part)]);
       const int stage = stages[static_cast<size_t>(c.part)];
-      const double forwards = request_.trains && stage >= 0 ? forwards_in(stage) : 1;
+      const double forwards = request_.trains && stage >= 0 ? forwards_in(c.part, stage) : 1;
       ++part.operators;
       for (const auto& [samples, count] :
            sizes_of[static_cast<size_t>(plan_.division.replica_of(c.part))]) {
@@ -61,7 +62,7 @@ class Predictions {
       PartPrediction& part = of(lowered.part);
       part.stage = lowered.stage;
       part.worker = lowered.worker;
-      const Flight& flight = flights_[static_cast<size_t>(lowered.stage)];
+      const Flight& flight = flights_[group_of(plan_, lowered.part, lowered.stage)];
       part.activation_bytes = flight.kept * lowered.kept_bytes +
                               flight.kept_for_weights * lowered.kept_for_weights_bytes +
                               flight.handed * lowered.bytes_of(RegionKind::kHanded) +
@@ -85,9 +86,10 @@ class Predictions {
 
  private:
   // Of a micro-batch, on average: whatever is forgotten is made again.
-  double forwards_in(int stage) const {
-    return 1 + static_cast<double>(flights_[static_cast<size_t>(stage)].recomputed) /
-                   plan_.micro_batches;
+  double forwards_in(int part, int stage) const {
+    const int own = micro_batches_of(plan_, plan_.division.replica_of(part));
+    return 1 + static_cast<double>(flights_[group_of(plan_, part, stage)].recomputed) /
+                   std::max(1, own);
   }
 
   PartPrediction& of(int part) { return result_[static_cast<size_t>(part)]; }
@@ -95,7 +97,7 @@ class Predictions {
   const Model& model_;
   const Plan& plan_;
   const PlanRequest& request_;
-  const std::vector<Flight> flights_;  // by stage
+  const std::vector<Flight> flights_;  // by group
   std::vector<PartPrediction> result_;
 };
 

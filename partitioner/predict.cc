@@ -7,6 +7,7 @@
 #include "partitioner/cut.h"
 #include "partitioner/let_go.h"
 #include "partitioner/part_prediction.h"
+#include "partitioner/replicas.h"
 #include "partitioner/sources.h"
 #include "partitioner/stage_graph.h"
 #include "partitioner/sums.h"
@@ -34,7 +35,7 @@ class Prediction {
                       .tensor_bytes = !peaks_alone,
                       .packs = peaks_alone != PeakFigure::kLeast,
                       .in_parallel = true,
-                      .stages = lists_of_stages(flights_)})),
+                      .stages = lists_of_stages(flights_, static_cast<int>(plan.stages.size()))})),
         ends_(ends_of_routes(plan, parts_)) {
     const int workers = plan.workers_bound();
     result_.resize(static_cast<size_t>(workers));
@@ -116,7 +117,8 @@ class Prediction {
           &Part::reduce, &Part::conclude, &Part::update, &Part::fetch})
       most = std::max(most, part.*list.*bytes);
     if (flight(part).merges) most = std::max(most, part.backward.*bytes);
-    if (flight(part).recomputed < plan_.micro_batches) most = std::max(most, part.forward.*bytes);
+    if (flight(part).recomputed < micro_batches_of(plan_, plan_.division.replica_of(part.part)))
+      most = std::max(most, part.forward.*bytes);
     if (handed(part) == 0) return most;
     return std::max({most, part.input_gradient.*bytes, part.weight_gradient.*bytes});
   }
@@ -131,16 +133,22 @@ class Prediction {
     return bytes;
   }
 
-  const Flight& flight(const Part& part) const { return flights_[static_cast<size_t>(part.stage)]; }
+  const Flight& flight(const Part& part) const {
+    return flights_[group_of(plan_, part.part, part.stage)];
+  }
   int handed(const Part& part) const { return flight(part).handed; }
   // What a stage was sent it has for as long whether it recomputes or not.
   int entered(const Part& part) const {
     return part.recomputes() ? flight(part).entered : flight(part).kept_for_weights;
   }
 
+  // A B between another's I and its W has messages of both.
+  bool mixes(const Part& part) const { return flight(part).merges && handed(part) > 0; }
+
   // Messages of a route that an end holds at once: those that its gradients read stay.
   int held_by(const Part& end, const Route& route, const LetGo& let_go) const {
-    if (let_go.weight_gradient && route.gradient) return std::max(1, handed(end));
+    if (let_go.weight_gradient && route.gradient)
+      return std::max(1, handed(end) + (mixes(end) ? 1 : 0));
     if (let_go.weight_gradient && !route.gradient) return entered(end);
     if (let_go.input_gradient && !route.gradient)
       return end.recomputes() ? entered(end) : flight(end).kept;
@@ -148,35 +156,55 @@ class Prediction {
     // Beside those that wait to be read again one that does not.
     return flight(end).checkpointed + (let_go.forward ? 1 : 0);
   }
+  struct Held {
+    int most = 0;
+    bool is_known = true;  // else only that it is no more
+  };
   // A message is held while either end holds it. Who keeps what it sent for its gradients, and is
   // sent one of it by the receiver, has that after the receiver's I, so that beside these messages
   // there are only those that wait for the receiver's W. Whoever else reads on in what it sent has
   // messages while the receiver has others.
-  int held_at_most(const Route& route) const {
-    if (!is_carried(model_, route, request_.trains)) return 0;
+  Held held_at_most(const Route& route) const {
+    if (!is_carried(model_, route, request_.trains)) return {0};
     const RouteEnds& ends = ends_[static_cast<size_t>(route.id)];
-    if (is_of_step(model_, route) || is_brief(route, ends)) return 1;
+    if (is_of_step(model_, route) || is_brief(route, ends)) return {1};
+    const Part& sender = parts_[static_cast<size_t>(route.from)];
     const Part& receiver = parts_[static_cast<size_t>(route.to)];
+    // Of this step, and of the next one where that is begun in it.
+    const int ahead = std::max(flight(sender).ahead, flight(receiver).ahead);
+    const int all = plan_.micro_batches + ahead;
+    const auto is_mixed = [&](const Part& end) { return end.recomputes() || mixes(end); };
+    const bool is_plain = ahead == 0 && !is_mixed(sender) && !is_mixed(receiver);
     const auto& [retired, released] = ends;
     const int received = held_by(receiver, route, released);
-    if (!retired.forward && !retired.input_gradient && !retired.weight_gradient) return received;
-    const Part& sender = parts_[static_cast<size_t>(route.from)];
+    if (!retired.forward && !retired.input_gradient && !retired.weight_gradient)
+      return {received, is_plain};
     const int sent = held_by(sender, route, retired);
-    // Of this step, and of the next one where that is begun in it.
-    const int most = plan_.micro_batches + std::max(flight(sender).ahead, flight(receiver).ahead);
     if (route.gradient || retired.forward ||
         !returned_.contains({route.value, route.to, route.from}))
-      return std::min(most, received + sent);
+      return {std::min(all, received + sent), false};
     const int waiting = released.weight_gradient ? handed(receiver) : 0;
-    return std::max(received, std::min(most, sent + waiting));
+    return {std::max(received, std::min(all, sent + waiting)), is_plain && waiting == 0};
+  }
+  // By route: as counted, and where that leaves a doubt, as the schedule has it.
+  std::vector<int> held() const {
+    std::vector<int> counted;
+    bool are_known = true;
+    for (const Route& route : plan_.routes) {
+      const Held held = held_at_most(route);
+      counted.push_back(held.most);
+      are_known = are_known && held.is_known;
+    }
+    if (are_known) return counted;
+    std::vector<int> played = in_flight_.held(model_, plan_, parts_);
+    return played.empty() ? counted : played;
   }
 
   void add_slots() {
     for (const Route& route : plan_.routes)
       if (route.gradient) returned_.emplace(route.value, route.from, route.to);
-    std::vector<int> held;
-    for (const Route& route : plan_.routes) held.push_back(held_at_most(route));
-    const std::vector<int64_t> slots = slot_bytes(model_, plan_, held, request_.setting, largest_);
+    const std::vector<int64_t> slots =
+        slot_bytes(model_, plan_, held(), request_.setting, largest_);
     for (size_t w = 0; w < result_.size(); ++w) {
       result_[w].peak_bytes += slots[w];
       add_tensors(result_[w], slots[w]);
@@ -189,7 +217,7 @@ class Prediction {
   const InFlight& in_flight_;
   const std::optional<PeakFigure> peaks_alone_;  // nothing else
   int64_t largest_;                              // rows of the largest micro-batch
-  const std::vector<Flight> flights_;            // by stage
+  const std::vector<Flight> flights_;            // by group
   const std::vector<Part> parts_;
   const std::vector<RouteEnds> ends_;                 // by route
   std::set<std::tuple<ValueId, int, int>> returned_;  // values whose gradients go from part to part

@@ -130,6 +130,15 @@ std::vector<std::vector<int>> groups_of(const Plan& plan) {
   return groups;
 }
 
+size_t group_of(const Plan& plan, int part, int stage) {
+  return at(plan.division.replica_of(part)) * plan.stages.size() + at(stage);
+}
+
+int micro_batches_of(const Plan& plan, int replica) {
+  if (plan.replica_of.empty()) return plan.micro_batches;
+  return static_cast<int>(std::ranges::count(plan.replica_of, replica));
+}
+
 std::map<int64_t, int> sizes_of_replica(const Plan& plan, int64_t batch, int replica) {
   if (plan.replicas() == 1) return plan.sizes().counted(batch);
   const std::vector<int64_t> sizes = plan.sizes().of(batch);

@@ -38,6 +38,10 @@ std::variant<Plan, Infeasible> replicated_plan_within(const Model& model,
 
 // The workers of each stage, all stages of each replica in turn.
 std::vector<std::vector<int>> groups_of(const Plan& plan);
+// The number among these of the stage that the part is of, in its replica.
+size_t group_of(const Plan& plan, int part, int stage);
+// How many micro-batches of a step go through it.
+int micro_batches_of(const Plan& plan, int replica);
 // Of a step of `batch` rows what goes through a replica: how many micro-batches have so many rows.
 std::map<int64_t, int> sizes_of_replica(const Plan& plan, int64_t batch, int replica);
 // The part of the step's micro-batches that goes through it, in [0, 1]; of their rows, where they

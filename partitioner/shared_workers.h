@@ -13,6 +13,7 @@
 // weights of the later stages on its worker.
 #pragma once
 
+#include <optional>
 #include <variant>
 
 #include "partitioner/cut.h"
@@ -25,5 +26,9 @@ namespace kerf::partitioner {
 std::variant<Plan, Infeasible> plan_shared_workers(const Model& model, const PlanRequest& request,
                                                    const InFlight& in_flight,
                                                    const Objective& objective);
+
+// The same, where who asks has no use for what would fit.
+std::optional<Plan> shared_workers_within(const Model& model, const PlanRequest& request,
+                                          const InFlight& in_flight, const Objective& objective);
 
 }  // namespace kerf::partitioner

@@ -8,10 +8,14 @@
 
 namespace kerf::partitioner {
 
+class KnownPeaks;
+
 const CutRow& row_of(Cut cut);  // of the table of cuts
 
 // Throws Error{kUsage} naming the flag that is out of its range.
 void check_request(const PlanRequest& request);
+// That, and throws likewise for a model of which there is no plan.
+void check_model(const Model& model, const PlanRequest& request);
 
 // Within the caps if the cut finds one that is; else above them, or empty. `any_will_do`: it need
 // not be the best within the caps.
@@ -25,6 +29,10 @@ std::optional<Infeasible> shortage_of(const Plan& plan, const PlanRequest& reque
 Plan least_plan(const Model& model, PlanRequest request, Plan plan,
                 const std::function<std::optional<Plan>(const PlanRequest&)>& within);
 
+// The plan, or where none is within the caps, one of little memory: of a cut that heeds caps, of
+// the least that it finds. `known`: of requests that differ from this one in their caps alone.
+Plan plan_or_least(const Model& model, const PlanRequest& request, const InFlight& in_flight,
+                   KnownPeaks& known);
 // make_plan() for who asks of several cuts: of what is infeasible only the memory that would do.
 std::variant<Plan, Infeasible> plan_or_shortage(const Model& model, const PlanRequest& request,
                                                 const InFlight& in_flight);

@@ -30,6 +30,10 @@ class InFlightUntil final : public partitioner::InFlight {
     end_if_stopped_();
     return of_->of(pipeline, micro_batches);
   }
+  std::vector<int> held(const partitioner::Model& model, const partitioner::Plan& plan,
+                        const std::vector<partitioner::Part>& parts) const override {
+    return of_->held(model, plan, parts);
+  }
   bool splits() const override { return of_->splits(); }
   bool trains() const override { return of_->trains(); }
   bool updates_within() const override { return of_->updates_within(); }
@@ -113,6 +117,17 @@ Lacks PlanMaker::place_stages(const partitioner::PlanRequest& request, Planned& 
   if (auto* const lacks = std::get_if<partitioner::Infeasible>(&answer)) return std::move(*lacks);
   planned.plan = std::get<partitioner::Plan>(std::move(answer));
   return {};
+}
+
+bool PlanMaker::make_within(const partitioner::PlanRequest& request, Planned& planned) const {
+  if (!has_shared_workers(request))
+    return partitioner::fits(planned.model, request, in_flight()) && !make(request, planned);
+  planned.model = partitioner::model_for(planned.model, request);
+  auto plan = partitioner::shared_workers_within(planned.model, request, in_flight(),
+                                                 *step_of(request, {}));
+  if (!plan) return false;
+  planned.plan = *std::move(plan);
+  return !has_replicas_ || !replicate(request, planned);
 }
 
 Lacks PlanMaker::choose(const partitioner::PlanRequest& request, Planned& planned) const {

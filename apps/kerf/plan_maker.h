@@ -37,6 +37,8 @@ class PlanMaker {
   // Error{kUsage} or Error{kInfeasible} where the request cannot be met by more memory or
   // micro-batches.
   Lacks make(const partitioner::PlanRequest& request, Planned& planned) const;
+  // The same, where who asks has no use for what would fit; false: nothing does.
+  bool make_within(const partitioner::PlanRequest& request, Planned& planned) const;
 
  private:
   Lacks make_one_replica(const partitioner::PlanRequest& request, Planned& planned) const;

@@ -69,16 +69,15 @@ Lacks PlanSlots::lacks_beside(const Planned& planned, partitioner::PlanRequest& 
   }
 }
 
-// Where nothing fits, who has no use for what would asks that first.
 std::optional<partitioner::Plan> PlanSlots::plan_beside(const Planned& planned,
                                                         partitioner::PlanRequest other) const {
   other.setting.slots = had_;
-  if (!has_shared_workers(other) && !partitioner::fits(planned.model, other, maker_.in_flight()))
-    return std::nullopt;
   try {
-    Planned made;
-    if (make_beside(planned, other, made)) return std::nullopt;
-    return std::move(made.plan);
+    for (;;) {
+      Planned made = planned;
+      if (!maker_.make_within(other, made)) return std::nullopt;
+      if (!raise_for(made, other)) return std::move(made.plan);
+    }
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kInternal) throw;
     return std::nullopt;

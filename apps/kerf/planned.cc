@@ -13,6 +13,9 @@
 #include "apps/main/answer.h"
 #include "apps/main/flag_values.h"
 #include "apps/models.h"
+#include "apps/report/sign_of_life.h"
+#include "apps/report/terminal.h"
+#include "partitioner/caps_that_fit.h"
 #include "runtime/error.h"
 
 namespace kerf::apps {
@@ -21,11 +24,33 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void fit_batch(const PlanFlags& flags, const partitioner::Model& model,
-               const partitioner::InFlight& in_flight, partitioner::PlanRequest& request) {
-  if (!flags.fit_batch) return;
+// Of stages that share workers, each plan is one that takes a search of its own.
+int64_t largest_batch(const PlanMaker& maker, const Planned& planned, bool quietly,
+                      const partitioner::PlanRequest& request) {
+  if (!has_shared_workers(request))
+    return partitioner::largest_batch(planned.model, request, maker.in_flight());
+  std::optional<SignOfLife> life;
+  if (!quietly) life.emplace(life_on_stderr());
+  int tried = 0;
+  return partitioner::largest_batch_within(
+      request, [&](const partitioner::PlanRequest& each) -> std::optional<partitioner::Plan> {
+        if (life) life->tell("fitting the batch", plural(++tried, "plan"));
+        Planned made = planned;
+        try {
+          if (!maker.make_within(each, made)) return std::nullopt;
+        } catch (const Error& error) {
+          if (error.code() == ErrorCode::kInternal) throw;
+          return std::nullopt;  // no plan at all, so none that fits
+        }
+        return std::move(made.plan);
+      });
+}
+
+void fit_batch(const PlanMaker& maker, const Planned& planned, bool quietly,
+               partitioner::PlanRequest& request) {
+  if (!maker.flags().fit_batch) return;
   require(request.is_capped(), "--fit-batch", "it is for a cap; give --memory");
-  request.batch = partitioner::largest_batch(model, request, in_flight);
+  request.batch = largest_batch(maker, planned, quietly, request);
 }
 
 Planned found_by(const PlanFlags& flags, bool quietly, const std::stop_token& stop = {}) {
@@ -41,7 +66,7 @@ Planned found_by(const PlanFlags& flags, bool quietly, const std::stop_token& st
   const auto start = std::chrono::steady_clock::now();
   const partitioner::Model model = planned.model;
   for (;; planned.model = model) {
-    fit_batch(flags, planned.model, maker.in_flight(), request);
+    fit_batch(maker, planned, quietly, request);
     if (Lacks lacks = maker.make(request, planned)) {
       planned.model = model;
       if (!slots.raise_for_others(*lacks, planned, request)) {

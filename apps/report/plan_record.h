@@ -88,8 +88,8 @@ struct PlanRecord {
   std::optional<double> step_seconds = std::nullopt;
   std::vector<double> copy_seconds = {};
   std::vector<double> idle = {};
-  // By worker: what it takes under the schedule that will run, to the byte, slots and all; what the
-  // planner keeps within the cap (WorkerPrediction) is no less. Empty of what was not verified.
+  // By worker: what it takes under the schedule that will run, to the byte, slots and all, as it is
+  // proved; the planner predicts the same (WorkerPrediction). Empty of what was not verified.
   std::vector<int64_t> proved_bytes = {};
   // By worker: what it leaves for a restart in each of two files, beside that (kept_bytes.h). Empty
   // of what trains nothing.

@@ -37,6 +37,8 @@ class CappedLayers {
   std::optional<LayerDivision> least(const PeaksOfStages& peaks, double enough) const {
     return least_peak(search_, uncapped_, peaks, enough);
   }
+  // Whether the last best() looked at every division that there is.
+  bool looked_at_all() const { return looked_at_all_; }
   // From a division that fits, which such a best() or the least() after it found: a better one that
   // fits, looked for as if stages took, beyond what their nodes hold, what they take in the last
   // one made; else the same. Needs no other search in between.

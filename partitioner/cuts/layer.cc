@@ -54,8 +54,8 @@ Bound bound_of(const Model& model, const PlanRequest& request, const LayerSearch
   return bound_of_loads(model, request, graph, units_of(graph));
 }
 
-Assignment assign(const Model& model, const PlanRequest& request, const LayerSearch& search,
-                  const LayerDivision& division) {
+// Without a bound.
+Assignment assign(const Model& model, const PlanRequest& request, const LayerDivision& division) {
   Assignment result;
   result.division.largest = request.largest_micro_batch();
   result.division.nodes.resize(static_cast<size_t>(model.nodes()));
@@ -65,10 +65,13 @@ Assignment assign(const Model& model, const PlanRequest& request, const LayerSea
     for (const NodeId node : division.stages[s])
       result.division.nodes[static_cast<size_t>(node)] = whole_division(model, node, part);
   }
-  const Bound bound = bound_of(model, request, search);
-  result.bound = bound.value;
-  result.witness = bound.witness;
   return result;
+}
+
+Assignment with_bound(const Bound& bound, Assignment assignment) {
+  assignment.bound = bound.value;
+  assignment.witness = bound.witness;
+  return assignment;
 }
 
 // Stages as they were given, with the bound of those that a search would find.
@@ -83,7 +86,8 @@ Assignment given(const CutTask& task) {
   const CostGraph graph = cost_graph_of(task.model, task.request);
   LayerSearch search(graph, limits_of(task.request, task.in_flight), 0, task.request.effort);
   if (task.request.workers <= search.units()) search.best();  // for its bound
-  return assign(task.model, task.request, search, division);
+  return with_bound(bound_of(task.model, task.request, search),
+                    assign(task.model, task.request, division));
 }
 
 // A search that is asked by what divisions come to.
@@ -98,32 +102,37 @@ class LayerCut {
   }
 
   std::optional<Assignment> best() {
-    if (!task_.request.memory) return assignment_of(search_.best());
+    if (!task_.request.memory) return found(search_.best());
     CappedLayers capped(search_, [&](const LayerDivision& division) { return over(division); });
     auto fits = capped.best();
     if (!fits) {
       auto least = least_of(capped);
       if (!least) return std::nullopt;
       if (std::ranges::max(over(*least)) > 0) {
-        auto result = assignment_of(least);
+        auto result = found(least);
         result->is_least = true;
+        // Several passes take less interleaved than not, as all were looked at.
+        result->is_proved_least = capped.looked_at_all() && task_.request.micro_batches > 1;
         return result;
       }
       fits = std::move(least);
     }
     if (!task_.any_will_do) fits = capped.best_from(*std::move(fits));
-    return assignment_of(fits);
+    return found(fits);
   }
 
  private:
-  std::optional<Assignment> assignment_of(const std::optional<LayerDivision>& division) const {
+  std::optional<Assignment> found(const std::optional<LayerDivision>& division) const {
     if (!division) return std::nullopt;
-    return assign(task_.model, task_.request, search_, *division);
+    return with_bound(bound_of(task_.model, task_.request, search_), assignment_of(*division));
+  }
+  Assignment assignment_of(const LayerDivision& division) const {
+    return assign(task_.model, task_.request, division);
   }
 
   std::vector<double> over(const LayerDivision& division) const {
     std::vector<double> over;
-    for (const int64_t peak : task_.peaks(*assignment_of(division), std::nullopt))
+    for (const int64_t peak : task_.peaks(assignment_of(division), std::nullopt))
       over.push_back(static_cast<double>(peak - *task_.request.memory));
     return over;
   }
@@ -132,7 +141,7 @@ class LayerCut {
   std::optional<LayerDivision> least_of(const CappedLayers& capped) const {
     return capped.least(
         [&](const LayerDivision& division, double most) {
-          Assignment assignment = *assignment_of(division);
+          Assignment assignment = assignment_of(division);
           for (Stage& stage : assignment.stages) stage.interleaved = true;
           const std::vector<int64_t> peaks = task_.peaks(assignment, most);
           return std::vector<double>(peaks.begin(), peaks.end());
@@ -192,7 +201,9 @@ std::vector<Plan> layer_front(const Model& model, const PlanRequest& request,
   std::vector<Plan> plans;
   std::vector<Measures> measures;
   for (const LayerDivision& division : search.front(request.memory)) {
-    Plan plan = assigned_plan(model, request, in_flight, assign(model, request, search, division));
+    Plan plan = assigned_plan(
+        model, request, in_flight,
+        with_bound(bound_of(model, request, search), assign(model, request, division)));
     const Measures its = measures_of(graph, model, plan);
     if (request.memory && its.memory > static_cast<double>(*request.memory)) continue;
     plans.push_back(std::move(plan));

@@ -14,6 +14,7 @@
 #include "partitioner/cuts/trees.h"
 #include "partitioner/model_graph.h"
 #include "partitioner/orders.h"
+#include "partitioner/plans_within.h"
 #include "partitioner/stage_price.h"
 #include "partitioner/tried_plan.h"
 
@@ -30,20 +31,22 @@ constexpr int64_t kMostLookedFor = 1024;  // micro-batches, where stages in turn
 class SharedWorkers {
  public:
   SharedWorkers(const Model& model, const PlanRequest& request, const InFlight& in_flight,
-                const Objective& objective)
+                const Objective& objective, PlansWithin& plans)
       : model_(model),
         request_(request),
         in_flight_(in_flight),
         objective_(objective),
+        plans_(plans),
         each_(request.steering.stages_per_worker),
         graph_(cost_graph_of(model, request)),
         units_(units_of(graph_)),
         apart_(steered_units(model, request, units_).group) {}
 
   std::optional<Plan> best() {
-    if (const auto in_turn = plan_within(model_, request_, in_flight_)) take_in_turn(*in_turn);
+    if (const auto in_turn = plans_.find(request_)) take_in_turn(*in_turn);
     if (!request_.placement.empty()) return std::move(best_);
-    if (request_.is_capped()) take_bindings_of(without_caps());
+    // Of whose stages in turn some worker may be above its cap, and in other places none.
+    if (request_.is_capped()) take_bindings_of(plans_.find(request_.without_caps()).value());
     if (const auto one = one_stage_each()) {
       take_blocks(*one);
       take_annealed(*one);
@@ -66,7 +69,7 @@ class SharedWorkers {
     PlanRequest less = request_;
     for (const int part : kLessMemory) {
       less.memory = peak_of(plan) - peak_of(plan) / part;
-      if (auto other = plan_within(model_, less, in_flight_)) {
+      if (auto other = plans_.find(less)) {
         other->request->memory = request_.memory;
         take(*other);
       }
@@ -77,11 +80,6 @@ class SharedWorkers {
       take_bindings_of(plan);
     else
       consider(plan);
-  }
-
-  // Of whose stages in turn some worker may be above its cap, and in other places none.
-  Plan without_caps() const {
-    return std::get<Plan>(make_plan(model_, request_.without_caps(), in_flight_));
   }
 
   void take_bindings_of(const Plan& plan) {
@@ -128,7 +126,7 @@ class SharedWorkers {
     request.steering.stages_per_worker = 1;
     std::optional<Plan> plan;
     try {
-      plan = plan_within(model_, request, in_flight_);
+      plan = plans_.find(request);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kInfeasible) throw;  // else the rules leave none
     }
@@ -258,7 +256,8 @@ class SharedWorkers {
   const PlanRequest& request_;
   const InFlight& in_flight_;
   const Objective& objective_;
-  const int each_;  // stages
+  PlansWithin& plans_;  // in turn
+  const int each_;      // stages
   const CostGraph graph_;
   const Units units_;
   const std::vector<std::vector<int>> apart_;  // --apart: by unit the number of the list
@@ -331,11 +330,18 @@ class SmallestChange {
 
 }  // namespace
 
+std::optional<Plan> shared_workers_within(const Model& model, const PlanRequest& request,
+                                          const InFlight& in_flight, const Objective& objective) {
+  PlansWithin plans(model, in_flight);
+  return SharedWorkers(model, request, in_flight, objective, plans).best();
+}
+
 std::variant<Plan, Infeasible> plan_shared_workers(const Model& model, const PlanRequest& request,
                                                    const InFlight& in_flight,
                                                    const Objective& objective) {
+  PlansWithin plans(model, in_flight);
   const auto best_within = [&](const PlanRequest& caps) {
-    return SharedWorkers(model, caps, in_flight, objective).best();
+    return SharedWorkers(model, caps, in_flight, objective, plans).best();
   };
   if (auto best = best_within(request)) return *std::move(best);
   auto in_turn = make_plan(model, request, in_flight);

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "runtime/error.h"
+#include "schedmp/interpreter.h"
+#include "schedmp/message_play.h"
 #include "schedmp/schedules.h"
 #include "schedmp/steps.h"
 #include "schedmp/verify.h"
@@ -15,54 +17,67 @@ namespace kerf::schedmp {
 namespace {
 
 using partitioner::Flight;
+using partitioner::Model;
+using partitioner::Part;
+using partitioner::Plan;
 
-// By stage: how many micro-batches it has between their F and their I, between F and their last
-// gradient, and between I and W, on any of its workers, at most.
+// By group of the pipeline: how many micro-batches a stage has between their F and their I, between
+// F and their last gradient, and between I and W, on any of its workers, at most. Of a pipeline of
+// one replica, what any of the schedule's has; of stages that the rows lack, all micro-batches.
 class FlightCount {
  public:
   // Of the steps of a run.
-  explicit FlightCount(const Schedule& schedule) : flights(static_cast<size_t>(schedule.stages())) {
+  FlightCount(const Schedule& schedule, const Pipeline& pipeline)
+      : schedule_(schedule),
+        stages_(static_cast<size_t>(pipeline.graph.stages())),
+        has_replicas_(pipeline.groups.size() > stages_),
+        flights(std::max(pipeline.groups.size(), stages_)) {
     if (schedule.trains()) {
       for (Flight& flight : flights) flight.merges = false;
-      for (const std::vector<Action>& row : in_full_flight(schedule).rows) count(row);
+      const Schedule full = in_full_flight(schedule);
+      for (const std::vector<Action>& row : full.rows) count(row);
     } else {
       for (Flight& flight : flights)  // nothing is kept for gradients
         flight.kept = flight.kept_for_weights = 1;
     }
-    for (const auto& [stage, micro_batch] : recomputed_)
-      if (static_cast<size_t>(stage) < flights.size())
-        ++flights[static_cast<size_t>(stage)].recomputed;
-    if (!schedule.updates_within()) return;
-    const std::vector<StageVersions> versions = versions_of(schedule);
-    const int ahead = ahead_of(schedule);
-    for (size_t stage = 0; stage < flights.size(); ++stage) {
-      flights[stage].versions = versions[stage].kept;
-      flights[stage].ahead = ahead;
-    }
+    for (const auto& [group, micro_batch] : recomputed_) ++flights[group].recomputed;
+    const int all = schedule.micro_batches;
+    for (size_t group = 0; group < flights.size(); ++group)
+      if (group % stages_ >= static_cast<size_t>(schedule.stages()))
+        flights[group] = {all, all, all};
+    if (schedule.updates_within()) add_versions();
   }
 
-  std::vector<Flight> flights;
-
  private:
+  void add_versions() {
+    const std::vector<StageVersions> versions = versions_of(schedule_);
+    const int ahead = ahead_of(schedule_);
+    for (size_t group = 0; group < flights.size(); ++group) {
+      if (group % stages_ >= versions.size()) continue;
+      flights[group].versions = versions[group % stages_].kept;
+      flights[group].ahead = ahead;
+    }
+  }
   void count(const std::vector<Action>& row) {
-    std::map<int, Flight> now;  // by stage
+    std::map<size_t, Flight> now;  // by group
     const std::set<std::pair<int, int>> recomputed = recomputed_in(row);
-    recomputed_.insert(recomputed.begin(), recomputed.end());
+    for (const auto& [stage, micro_batch] : recomputed)
+      if (static_cast<size_t>(stage) < stages_)
+        recomputed_.emplace(counted(stage, micro_batch), micro_batch);
     for (const Action& action : row) {
-      const auto stage = static_cast<size_t>(action.stage);
-      if (stage >= flights.size()) continue;
-      Flight& has = now[action.stage];
+      if (static_cast<size_t>(action.stage) >= stages_ || action.micro_batch < 0) continue;
+      Flight& has = now[schedule_.group(action.stage, action.micro_batch)];
       begin(action, recomputed.contains({action.stage, action.micro_batch}), has);
-      // A B between another's I and its W has both for a while.
-      const bool both = action.kind == ActionKind::kBackward;
-      Flight& most = flights[stage];
-      most.merges = most.merges || both;
-      most.handed = std::max(most.handed, has.handed + (both && has.handed > 0 ? 1 : 0));
-      for (const auto count :
-           {&Flight::kept, &Flight::kept_for_weights, &Flight::checkpointed, &Flight::entered})
+      Flight& most = flights[counted(action.stage, action.micro_batch)];
+      most.merges = most.merges || action.kind == ActionKind::kBackward;
+      for (const auto count : {&Flight::kept, &Flight::kept_for_weights, &Flight::handed,
+                               &Flight::checkpointed, &Flight::entered})
         most.*count = std::max(most.*count, has.*count);
       end(action, has);
     }
+  }
+  size_t counted(int stage, int micro_batch) const {
+    return has_replicas_ ? schedule_.group(stage, micro_batch) : static_cast<size_t>(stage);
   }
   static void begin(const Action& action, bool is_recomputed, Flight& has) {
     const bool forward = action.kind == ActionKind::kForward;
@@ -87,7 +102,13 @@ class FlightCount {
     }
   }
 
-  std::set<std::pair<int, int>> recomputed_;  // stages' micro-batches, of any row
+  const Schedule& schedule_;
+  const size_t stages_;  // of the pipeline
+  const bool has_replicas_;
+  std::set<std::pair<size_t, int>> recomputed_;  // groups and their micro-batches, of any row
+
+ public:
+  std::vector<Flight> flights;
 };
 
 bool splits_of(const Schedule& schedule) {
@@ -97,6 +118,19 @@ bool splits_of(const Schedule& schedule) {
   return false;
 }
 
+// What routes hold, as the proof has it; of a schedule that is none of the plan's, nothing.
+std::vector<int> played(const Schedule& schedule, const Model& model, const Plan& plan,
+                        const std::vector<Part>& parts) {
+  if (!check_fits(schedule, plan).empty()) return {};
+  const Steps steps(schedule);
+  std::vector<Rehearsal> workers;
+  for (int worker = 0; worker < schedule.workers(); ++worker)
+    workers.push_back(rehearse(parts_of(parts, worker), steps, worker));
+  std::vector<int> held(plan.routes.size());
+  raise_held(model, plan, parts, workers, steps, held);
+  return held;
+}
+
 class OfRows final : public partitioner::InFlight {
  public:
   explicit OfRows(Schedule schedule)
@@ -104,13 +138,14 @@ class OfRows final : public partitioner::InFlight {
         splits_(splits_of(schedule_)),
         trains_(schedule_.trains()) {}
 
-  // Of stages that the rows lack: all.
   std::vector<Flight> of(const Pipeline& pipeline, int micro_batches) const override {
-    std::vector<Flight> flights =
-        FlightCount(as_it_runs(step_of(schedule_, micro_batches))).flights;
-    flights.resize(static_cast<size_t>(pipeline.graph.stages()),
-                   {micro_batches, micro_batches, micro_batches});
-    return flights;
+    return FlightCount(as_it_runs(step_of(schedule_, micro_batches)), pipeline).flights;
+  }
+  std::vector<int> held(const Model& model, const Plan& plan,
+                        const std::vector<Part>& parts) const override {
+    const Schedule schedule = as_it_runs(step_of(schedule_, plan.micro_batches));
+    if (!check_order(schedule).empty()) return {};
+    return played(schedule, model, plan, parts);
   }
   bool splits() const override { return splits_; }
   bool trains() const override { return trains_; }
@@ -128,7 +163,11 @@ class OfName final : public partitioner::InFlight {
       : name_(std::move(name)), splits_(splits_weights(name_)), trains_(schedmp::trains(name_)) {}
 
   std::vector<Flight> of(const Pipeline& pipeline, int micro_batches) const override {
-    return FlightCount(as_it_runs(make_step(name_, pipeline, micro_batches))).flights;
+    return FlightCount(as_it_runs(make_step(name_, pipeline, micro_batches)), pipeline).flights;
+  }
+  std::vector<int> held(const Model& model, const Plan& plan,
+                        const std::vector<Part>& parts) const override {
+    return played(make_schedule(name_, model, plan), model, plan, parts);
   }
   bool splits() const override { return splits_; }
   bool trains() const override { return trains_; }

@@ -335,6 +335,15 @@ class FitBatch(KerfTest):
         self.assertEqual(run(*flags, "--batch", rows).returncode, 0)
         self.assert_one_error(run(*flags, "--batch", rows + 4), "no plan fits")
 
+    def test_stages_that_share_workers_are_looked_for_in_whatever_places(self):
+        flags = ("plan", "mlp", "--stages-per-worker", 2, "--workers", 2, "--memory", "10M", "--json")
+        done = run(*flags, "--fit-batch")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = json.loads(done.stdout)["batch"]
+        self.assertGreater(rows, 1608)
+        self.assertEqual(run(*flags, "--batch", rows).returncode, 0)
+        self.assert_one_error(run(*flags, "--batch", rows + 8), "no plan fits")
+
     def test_it_wants_a_cap_and_no_batch(self):
         self.assert_one_error(run("plan", "lenet5", "--fit-batch"), "--fit-batch", "--memory")
         self.assert_one_error(run("plan", "lenet5", "--fit-batch", "--memory", "4M", "--batch", 8), "--fit-batch", "--batch")

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "partitioner/caps_that_fit.h"
 #include "partitioner/tried_plan.h"
 #include "schedmp/schedules.h"
 #include "schedmp/verify.h"
@@ -146,6 +147,24 @@ TEST_P(SharedWorkers, AreToldMicroBatchesThatSomePlacesDoWith) {
   }
   // GPipe keeps all micro-batches, however small.
   EXPECT_EQ(fewer > 0, request.schedule == "1f1b");
+}
+
+// Of stages in turn alone it would be less.
+TEST_P(SharedWorkers, FitTheLargestBatchInWhateverPlaces) {
+  const Model model = partitioner::make_zoo_model("mlp");
+  PlanRequest request = request_of(2, 2);
+  request.memory = 2 * peak_of(std::get<Plan>(shared(model, request)));
+  const auto within = [&](const PlanRequest& each) {
+    return shared_workers_within(model, each, *in_flight_, *objective_);
+  };
+  request.batch = partitioner::largest_batch_within(request, within);
+  const int64_t in_turns = largest_batch(model, request, *in_flight_);
+  EXPECT_GE(request.batch, in_turns);
+  // GPipe keeps all micro-batches, wherever stages are.
+  EXPECT_EQ(request.batch > in_turns, request.schedule == "1f1b");
+  EXPECT_TRUE(within(request));
+  request.batch += request.micro_batches;
+  EXPECT_FALSE(within(request)) << request.batch;
 }
 
 TEST_P(SharedWorkers, KeepApartWhatIsToBeApart) {
