@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "partitioner/disjoint_boxes.h"
+
 namespace kerf::partitioner {
 namespace {
 
@@ -51,11 +53,12 @@ Assembly::Assembly(ValueId value, LocalKind kind, Box box, std::vector<Term> ter
 void Assembly::choose_writes(const ops::Shape& shape) {
   int64_t covered = 0;
   bool mixed = false;
+  const bool apart = boxes_follow_one_another(terms_);
   for (size_t i = 0; i < terms_.size(); ++i) {
     Term& term = terms_[i];
     bool within = i > 0 && term.box == terms_[0].box;  // nearly always, however many there are
     term.add = within;
-    for (size_t j = 0; j < i && !within; ++j) {
+    for (size_t j = 0; j < i && !within && !apart; ++j) {
       term.add = term.add || !ops::intersect(terms_[j].box, term.box).empty();
       within = within || terms_[j].box.contains(term.box);
     }

@@ -44,8 +44,8 @@ Capacity read_capacity(const Json& json, const std::string& where) {
 int worker_number(const std::string& key, size_t workers, const std::string& where) {
   int worker = -1;
   const auto [end, fault] = std::from_chars(key.data(), key.data() + key.size(), worker);
-  const bool padded = key.size() > 1 && key.front() == '0';
-  if (fault != std::errc() || end != key.data() + key.size() || worker < 0 || padded)
+  const bool padded = key.starts_with('-') || (key.size() > 1 && key.front() == '0');
+  if (fault != std::errc() || end != key.data() + key.size() || padded)
     refuse_member(where, format("\"{}\" is no number of a worker; they are numbered from 0", key));
   if (static_cast<size_t>(worker) >= workers)
     refuse_member(where,
@@ -57,7 +57,9 @@ int worker_number(const std::string& key, size_t workers, const std::string& whe
 
 void read_listed_workers(const Json& json, const std::string& where, Capacities& capacities) {
   if (!json.is_object() || json.empty())
-    refuse_member(where, "wants an object, an entry for each worker: {\"0\": {\"speed\": 1}, ...}");
+    refuse_member(where,
+                  "\"workers\" wants an object, an entry for each worker: {\"0\": {\"speed\": 1}, "
+                  "...}");
   if (json.size() > kMostWorkers)
     refuse_member(where, format("there are {} workers, but a plan has at most {}", json.size(),
                                 kMostWorkers));

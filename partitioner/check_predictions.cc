@@ -32,18 +32,28 @@ std::optional<std::string> wrong_figure(const WorkerPrediction& stands,
   compare("weight_bytes", stands.weight_bytes, made.weight_bytes);
   if (!memory) return wrong;
   compare("activation_bytes", stands.activation_bytes, made.activation_bytes);
-  if (stands.tensor_bytes)
-    compare("tensor_bytes", *stands.tensor_bytes, made.tensor_bytes.value());
-  else
+  if (!stands.tensor_bytes) {
     compare("peak_bytes", stands.peak_bytes, made.peak_bytes);
+    return wrong;
+  }
+  compare("tensor_bytes", *stands.tensor_bytes, made.tensor_bytes.value());
+  if (!wrong && stands.peak_bytes < *stands.tensor_bytes)
+    wrong = format("\"peak_bytes\" of worker {} is {}, but its tensors alone take {}; {}",
+                   made.worker, stands.peak_bytes, *stands.tensor_bytes, kWayOut);
   return wrong;
 }
 
+// Where the schedule is none for such stages, that is what is wrong with the plan.
 std::optional<std::string> wrong_worker(const Model& model, const InFlightOf& in_flight_of,
                                         Plan& plan) {
   const auto in_flight = in_flight_of ? in_flight_of(plan.schedule) : hold_everything();
-  const std::vector<WorkerPrediction> made =
-      predict(model, plan, request_of_plan(plan), in_flight ? *in_flight : *hold_everything());
+  std::vector<WorkerPrediction> made;
+  try {
+    made = predict(model, plan, request_of_plan(plan), in_flight ? *in_flight : *hold_everything());
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUsage) throw;
+    return error.what();
+  }
   const bool memory = in_flight != nullptr;
   for (size_t worker = 0; worker < made.size(); ++worker) {
     if (auto wrong = wrong_figure(plan.workers[worker], made[worker], memory)) return wrong;

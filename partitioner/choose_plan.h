@@ -51,9 +51,9 @@ struct Choice {
 // Told of each candidate before it is tried.
 using OnTry = std::function<void(const std::string& how)>;
 
-// request.cut, stages and placement are not looked at; the plan's own request has no slack, which
-// is of the choice and not of its cut. Infeasible: no cut has a plan within the
-// memory cap. Throws what the first cut throws where all of them do.
+// request.cut, stages and placement are not looked at; the plan's own request says that it was
+// chosen, and within which slack, which is of the choice and not of its cut. Infeasible: no cut has
+// a plan within the memory cap. Throws what the first cut throws where all of them do.
 std::variant<Choice, Infeasible> choose_plan(const Model& model, const PlanRequest& request,
                                              const InFlight& in_flight, const Objective& objective,
                                              const OnTry& on_try = {});

@@ -9,8 +9,6 @@
 namespace kerf::partitioner {
 namespace {
 
-using ops::Box;
-
 // The routes by which the terms of sums arrive, by receiver, leg and sender.
 void add_routes(const Sources& sources, const std::vector<Sum>& sums, ValueId value, bool gradient,
                 std::vector<Route>& routes) {
@@ -33,57 +31,6 @@ void add_routes(const Sources& sources, const std::vector<Sum>& sums, ValueId va
     routes.push_back(
         {static_cast<int>(routes.size()), value, gradient, from, to, std::move(pieces), leg});
   }
-}
-
-// The sum that the sender of a piece cuts it from; null if it is no sum.
-const Sum* sum_of(const Sums& sums, const Route& route, const Piece& piece) {
-  const bool gathered = route.leg == Leg::kAllGather;
-  if (!gathered && piece.contributions.size() < 2) return nullptr;
-  const auto kind = gathered ? Sum::Kind::kSlice : Sum::Kind::kRunning;
-  for (const Sum& sum : sums.of(route.value, route.gradient))
-    if (sum.part == route.from && sum.kind == kind && sum.box.contains(piece.box) &&
-        (gathered || sum.contributions() == piece.contributions))
-      return &sum;
-  return nullptr;
-}
-
-// What `part` has of the value (or of the contribution) from which it cuts the piece.
-Box cut_from(const Sums& sums, const Route& route, const Piece& piece) {
-  const Sources& sources = sums.sources();
-  if (const Sum* sum = sum_of(sums, route, piece)) return sum->box;
-  if (!route.gradient) return sources.held(route.value, route.from)->box;
-  Box all = piece.box;
-  for (const Contribution& contribution : piece.contributions)
-    for (const int i : sources.computations_of(contribution.use.node))
-      if (const Computation& made = sources.computations()[static_cast<size_t>(i)];
-          made.part == route.from)
-        all = ops::hull(all, made.inputs[static_cast<size_t>(contribution.use.input)]);
-  return all;
-}
-
-// What becomes of the pieces where they arrive: " -> sum", " -> concat", or nothing.
-std::string end_words(const Sums& sums, const Route& route) {
-  bool joined = false;
-  for (const Sum& sum : sums.of(route.value, route.gradient)) {
-    if (sum.part != route.to) continue;
-    for (const Source& term : sum.terms) {
-      if (term.part != route.from || term.leg != route.leg) continue;
-      joined = joined || sum.terms.size() > 1;
-      for (const Source& other : sum.terms)
-        if (&other != &term && !ops::intersect(other.box, term.box).empty()) return " -> sum";
-    }
-  }
-  return joined ? " -> concat" : "";
-}
-
-// Whether the sender sums up what it makes alone.
-bool sums_own(const Sums& sums, const Route& route) {
-  return std::any_of(route.pieces.begin(), route.pieces.end(), [&](const Piece& piece) {
-    if (is_of_step(sums.sources().model(), route)) return piece.contributions.size() > 1;
-    const Sum* sum = sum_of(sums, route, piece);
-    return sum != nullptr && std::all_of(sum->terms.begin(), sum->terms.end(),
-                                         [&](const auto& t) { return t.part == route.from; });
-  });
 }
 
 }  // namespace
@@ -149,17 +96,6 @@ size_t message_bytes(const Model& model, const Route& route, int64_t samples) {
   for (const Piece& piece : route.pieces)
     count += ops::local_shape(piece.box, spec.shape, samples).elements();
   return static_cast<size_t>(count) * ops::size_of(spec.dtype);
-}
-
-std::string connector_words(const Sums& sums, const Route& route) {
-  if (route.value == kStepVector) return {};
-  const ops::Shape shape = sums.sources().shape(route.value);
-  const bool sliced = std::any_of(route.pieces.begin(), route.pieces.end(), [&](const Piece& p) {
-    return ops::normalized(cut_from(sums, route, p), shape) != p.box;
-  });
-  return format("{}{}bridge{}{}", route.gradient && sums_own(sums, route) ? "sum -> " : "",
-                sliced ? "slice -> " : "", end_words(sums, route),
-                route.leg == Leg::kDirect ? "" : format(" ({})", to_string(route.leg)));
 }
 
 Leg parse_leg(const std::string& name, const std::string& where) {

@@ -6,6 +6,8 @@
 
 namespace kerf::partitioner {
 
+inline constexpr size_t kLettersTold = 80;  // of a text of anybody's that an error tells
+
 // At most `most` characters (of 8 at least): a longer text loses its middle, mostly of its
 // beginning, for names of operators differ at their ends: "features.denseblock1.denselayer2.conv1"
 // -> "fea..denselayer2.conv1".

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "partitioner/connector_words.h"
 #include "partitioner/fitted_text.h"
 #include "partitioner/picture_layout.h"
 #include "partitioner/sums.h"
@@ -116,8 +117,9 @@ class Drawing {
   // as much as a line holds.
   std::string words_of_gradients() const {
     std::set<std::string> words;
+    ConnectorWords words_of(sums_);
     for (const Route& route : plan_.routes)
-      if (route.gradient && route.value != kStepVector) words.insert(connector_words(sums_, route));
+      if (route.gradient && route.value != kStepVector) words.insert(words_of.of(route));
     if (words.empty()) return {};
     const auto letters =
         static_cast<size_t>((layout_.width() - 2 * kPictureMargin) / kSmallWidth - 26);
@@ -186,6 +188,7 @@ class Drawing {
   void find_routes() {
     const std::vector<Traffic> traffic = predict_traffic(model_, plan_, plan_.batch);
     std::set<std::pair<PicturePlace, PicturePlace>> drawn;
+    ConnectorWords words_of(sums_);
     for (size_t r = 0; r < plan_.routes.size(); ++r) {
       const Route& route = plan_.routes[r];
       if (route.gradient) continue;
@@ -202,7 +205,7 @@ class Drawing {
         arrows_.push_back({from->first, end});
       Arrivals& arrivals = arriving_[end];
       arrivals.bytes.push_back(traffic[r].bytes);
-      arrivals.connectors.insert(connector_words(sums_, route));
+      arrivals.connectors.insert(words_of.of(route));
       arrivals.from_left =
           arrivals.from_left || layout_.bottom(from->second).x <= layout_.top(*to).x;
     }

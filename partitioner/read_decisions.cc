@@ -26,10 +26,11 @@ void check_first(const Model& model, const std::vector<Stage>& stages, const std
   const NodeId first = stages.back().nodes[0];
   const NodeId least = stages.size() == 1 ? 0 : stages[stages.size() - 2].nodes[0] + 1;
   if (stages.size() == 1 ? first == 0 : first >= least) return;
-  refuse_member(where, format("\"first\" is {}, but {}", model.node(first).name,
-                              stages.size() == 1
-                                  ? format("the first stage begins with {}", model.node(0).name)
-                                  : "a stage begins later in the model than the one before it"));
+  throw Unsound(
+      format("\"first\" is {}, but {}", model.node(first).name,
+             stages.size() == 1 ? format("the first stage begins with {}", model.node(0).name)
+                                : "a stage begins later in the model than the one before it"),
+      where);
 }
 
 // Each stage from its first operator up to the next one's.
@@ -80,7 +81,7 @@ void read_micro_batches(const PlanFile& file, Plan& plan) {
   plan.micro_batches = static_cast<int>(plan.given_sizes.size());
   if (const std::string wrong = check_given_sizes(plan.micro_batches, plan.given_sizes, plan.batch);
       !wrong.empty())
-    refuse_member(file.at(key), wrong);
+    throw Unsound(wrong, file.at(key));
   if (plan.micro_batches == 1) plan.given_sizes.clear();  // it is the step, as one even one is
 }
 
@@ -90,8 +91,8 @@ void read_replicas(const PlanFile& file, Plan& plan) {
   if (!file.json.contains("replicas") && !file.json.contains(key)) return;
   const int replicas = json_small(file.json, "replicas", 1, file.origin);
   if (replicas > plan.parts() || plan.parts() % replicas != 0)
-    refuse_member(file.at("replicas"),
-                  format("{} parts are no {} replicas of as many each", plan.parts(), replicas));
+    throw Unsound(format("{} parts are no {} replicas of as many each", plan.parts(), replicas),
+                  file.at("replicas"));
   plan.replica_of = json_numbers(json_array(file.json, key, file.origin), file.at(key));
   plan.division.replica_parts = plan.parts() / replicas;
 }

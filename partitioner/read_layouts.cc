@@ -66,7 +66,7 @@ std::vector<ops::Layout> read_layouts(const PlanFile& file, int64_t largest,
   for (const auto& [name, shares] : json.items()) {
     const std::string where = file.at(format("layouts.{}", name));
     const ValueId value = model.find_value(name);
-    if (value < 0) refuse_member(where, format("{} has no value of this name", model.name()));
+    if (value < 0) throw Unsound(format("{} has no value of this name", model.name()), where);
     check_shares(shares, where);
     left_out[static_cast<size_t>(value)] = false;
     const ops::Shape shape = model.value(value).spec.shape.with_batch(largest);

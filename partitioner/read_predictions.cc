@@ -1,12 +1,15 @@
 // Reads what a plan predicts of its workers.
+#include <limits>
+
 #include "partitioner/plan_reader.h"
 
 namespace kerf::partitioner {
 
 namespace {
 
-// So large that nothing takes it, and so small that sums of them are numbers.
-constexpr int64_t kMostPredicted = int64_t{1} << 50;
+// So large that nothing takes it, and so small that the sum of all workers' is a number.
+constexpr int64_t kMostPredicted = (int64_t{1} << 53) - 1;
+static_assert(kMostPredicted <= std::numeric_limits<int64_t>::max() / kMostWorkers);
 
 int64_t json_count(const Json& json, const std::string& key, const std::string& where) {
   const int64_t count = json_int(json, key, where);

@@ -1,6 +1,7 @@
 // Reads what of a request a plan keeps (request.h).
 #include "ops/optimizer.h"
 #include "partitioner/plan_reader.h"
+#include "partitioner/unsound.h"
 
 namespace kerf::partitioner {
 
@@ -27,8 +28,8 @@ void read_setting(const Json& json, const std::string& where, Setting& setting) 
   if (says("mirrored")) setting.slot_place = SlotPlace::kBothEnds;
   if (!says("exported")) return;
   if (setting.slot_place == SlotPlace::kBothEnds)
-    refuse_member(where,
-                  "\"exported\" slots of a GPU are not \"mirrored\"; leave one of the two out");
+    throw Unsound("\"exported\" slots of a GPU are not \"mirrored\"; leave one of the two out",
+                  where);
   setting.slot_place = SlotPlace::kExported;
 }
 
@@ -40,10 +41,10 @@ void read_momentum(const Json& json, const std::string& where, KeptRequest& requ
   int& states = request.setting.optimizer_states;
   if (!json.contains("optimizer_states")) states = momentum > 0 ? 1 : 0;
   if ((momentum > 0) != (states > 0))
-    refuse_member(
-        where, format("\"momentum\" {} contradicts \"optimizer_states\" {}; leave one of the two "
-                      "out",
-                      momentum, states));
+    throw Unsound(
+        format("\"momentum\" {} contradicts \"optimizer_states\" {}; leave one of the two out",
+               momentum, states),
+        where);
   request.momentum = momentum;
 }
 
@@ -57,9 +58,10 @@ void read_optimizer(const Json& json, const std::string& where, KeptRequest& req
   if (request.optimizer == "sgd") return;
   if (!json.contains("optimizer_states")) states = least;
   if (states != least || request.momentum.value_or(0) != 0)
-    refuse_member(where, format("\"optimizer\" \"{}\" contradicts \"optimizer_states\" {} or "
-                                "\"momentum\" {}; leave them out",
-                                request.optimizer, states, request.momentum.value_or(0)));
+    throw Unsound(format("\"optimizer\" \"{}\" contradicts \"optimizer_states\" {} or "
+                         "\"momentum\" {}; leave them out",
+                         request.optimizer, states, request.momentum.value_or(0)),
+                  where);
 }
 
 }  // namespace

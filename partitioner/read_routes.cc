@@ -1,5 +1,6 @@
 // Reads the routes of a plan: what travels, whence and whither, in which pieces.
 #include "partitioner/plan_reader.h"
+#include "partitioner/unsound.h"
 
 namespace kerf::partitioner {
 
@@ -29,7 +30,7 @@ Route read_route(const PlanFile& file, const Json& json, int id, const std::stri
   const std::string name = json_string(json, "value", where);
   route.value = file.model.find_value(name);
   if (route.value < 0 && name != value_name(file.model, Route{}))
-    refuse_member(where, format("{} has no value \"{}\"", file.model.name(), name));
+    throw Unsound(format("{} has no value \"{}\"", file.model.name(), name), where);
   const std::string direction = json_string(json, "direction", where);
   if (direction != "forward" && direction != "backward")
     refuse_member(where, "\"direction\" must be \"forward\" or \"backward\"");

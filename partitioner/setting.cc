@@ -32,8 +32,11 @@ std::vector<int64_t> slot_bytes(const Model& model, const Plan& plan, const std:
     int64_t slots = 0;
     if (__builtin_mul_overflow(whole_blocks(bytes), int64_t{held[r]} + slots_more, &slots) ||
         slots > kMostSlotBytes - sum)
-      throw Error(ErrorCode::kUsage, format("the slots of {} take more than {} bytes; use fewer",
-                                            name_of(model, route), kMostSlotBytes));
+      throw Error(
+          ErrorCode::kUsage,
+          format("the slots of {}, {} of {} bytes, take more than {} bytes; use a smaller --batch, "
+                 "fewer --slots, or more --micro-batches where a schedule keeps few in flight",
+                 name_of(model, route), int64_t{held[r]} + slots_more, bytes, kMostSlotBytes));
     sum += slots;
   }
   std::vector<int64_t> workers(static_cast<size_t>(plan.workers_bound()));

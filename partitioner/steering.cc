@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "ops/name_pattern.h"
+#include "partitioner/fitted_text.h"
 #include "partitioner/model.h"
 #include "partitioner/plan.h"
 #include "partitioner/plan_members.h"
@@ -26,9 +27,8 @@ template <class Number>
 std::optional<Number> whole_number_in(std::string_view text) {
   Number number{};
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool padded = text.size() > 1 && text.front() == '0';
-  if (fault != std::errc() || end != text.data() + text.size() || padded || number < 0)
-    return std::nullopt;
+  const bool padded = text.starts_with('-') || (text.size() > 1 && text.front() == '0');
+  if (fault != std::errc() || end != text.data() + text.size() || padded) return std::nullopt;
   return number;
 }
 
@@ -37,7 +37,7 @@ void check_way(const std::string& way) {
   throw Error(ErrorCode::kUsage,
               format("there is no way \"{}\" to divide an operator; the ways are batch, feature, "
                      "whole and whole:WORKER",
-                     way));
+                     elided(way, kLettersTold)));
 }
 
 // Levenshtein's distance, without the pattern's stars.
@@ -94,7 +94,8 @@ const Json& rules_of(const Json& json, const char* key, const std::string& where
 WayRule parse_way(const std::string& text) {
   const size_t equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0)
-    throw Error(ErrorCode::kUsage, format("\"{}\" is no PATTERN=WAY, as in conv*=batch", text));
+    throw Error(ErrorCode::kUsage,
+                format("\"{}\" is no PATTERN=WAY, as in conv*=batch", elided(text, kLettersTold)));
   WayRule rule{text.substr(0, equals), text.substr(equals + 1)};
   check_way(rule.way);
   return rule;
@@ -117,7 +118,8 @@ std::vector<std::string> parse_patterns(const std::string& text) {
   const bool blank = std::find(patterns.begin(), patterns.end(), "") != patterns.end();
   if (blank || patterns.size() < 2)
     throw Error(ErrorCode::kUsage,
-                format("\"{}\" is no list of two patterns or more with commas, as in a,b", text));
+                format("\"{}\" is no list of two patterns or more with commas, as in a,b",
+                       elided(text, kLettersTold)));
   return patterns;
 }
 
@@ -128,12 +130,14 @@ int64_t block_of(const std::string& pattern) {
   return units && *units <= kMostBlock ? *units : 0;
 }
 
+std::string block_cyclic(int64_t units) { return format("{}{}", kBlockCyclic, units); }
+
 std::string parse_pattern(const std::string& text) {
   if (text == "even" || text == "proportional" || block_of(text) > 0) return text;
   throw Error(ErrorCode::kUsage,
               format("there is no pattern \"{}\"; the patterns are even, block-cyclic:UNITS (at "
                      "least 1) and proportional",
-                     text));
+                     elided(text, kLettersTold)));
 }
 
 std::vector<PlaceRule> read_places(const std::string& text, const std::string& origin) {
@@ -153,7 +157,8 @@ std::vector<PlaceRule> read_places(const std::string& text, const std::string& o
       fail("a line wants a pattern and a worker, as in \"encoder* 0\"");
     const auto parsed = whole_number_in<int>(worker);
     if (!parsed || *parsed >= kMostWorkers)
-      fail(format("\"{}\" is no number of a worker, within 0 and {}", worker, kMostWorkers - 1));
+      fail(format("\"{}\" is no number of a worker, within 0 and {}", elided(worker, kLettersTold),
+                  kMostWorkers - 1));
     if (rules.size() == kMostRules) fail(format("there are more than {} lines", kMostRules));
     rules.push_back({pattern, *parsed, where});
   }
@@ -175,6 +180,8 @@ Json steering_json(const Steering& steering) {
   for (const auto& patterns : steering.apart) json["apart"].push_back(patterns);
   if (steering.stages_per_worker != 1) json["stages_per_worker"] = steering.stages_per_worker;
   if (steering.slack != 0) json["slack"] = steering.slack;
+  if (steering.automatic) json["automatic"] = true;
+  if (steering.without_pairs) json["without_pairs"] = true;
   if (steering.by_shares) json["by_shares"] = true;
   return json;
 }
@@ -233,7 +240,7 @@ std::vector<std::vector<std::string>> read_lists(const Json& json, const char* k
 Steering read_steering(const Json& json, const std::string& where) {
   check_members(json,
                 {"pattern", "ways", "others", "places", "together", "apart", "stages_per_worker",
-                 "slack", "by_shares"},
+                 "slack", "automatic", "without_pairs", "by_shares"},
                 where);
   Steering steering;
   if (json.contains("pattern"))
@@ -247,7 +254,12 @@ Steering read_steering(const Json& json, const std::string& where) {
     steering.stages_per_worker = read_count(json, "stages_per_worker", 1, kMostParts, where);
   if (json.contains("slack")) steering.slack = json_finite(json, "slack", where);
   if (steering.slack < 0) refuse_member(where, "\"slack\" is less than nothing");
-  if (json.contains("by_shares")) steering.by_shares = json_bool(json, "by_shares", where);
+  const auto says = [&](const char* key) {
+    return json.contains(key) && json_bool(json, key, where);
+  };
+  steering.automatic = says("automatic");
+  steering.without_pairs = says("without_pairs");
+  steering.by_shares = says("by_shares");
   return steering;
 }
 
@@ -257,10 +269,11 @@ std::vector<int> nodes_that_fit(const Model& model, const std::string& pattern,
   for (NodeId node = 0; node < model.nodes(); ++node)
     if (ops::fits_pattern(model.node(node).name, pattern)) nodes.push_back(node);
   if (nodes.empty())
-    throw Error(ErrorCode::kUsage,
-                format("no operator of {} fits \"{}\"; the nearest names are {}", model.name(),
-                       pattern, fmt::join(nearest_names(model, pattern), ", ")),
-                flag);
+    throw Error(
+        ErrorCode::kUsage,
+        format("no operator of {} fits \"{}\"; the nearest names are {}", model.name(),
+               elided(pattern, kLettersTold), fmt::join(nearest_names(model, pattern), ", ")),
+        flag);
   return nodes;
 }
 

@@ -11,7 +11,10 @@
 //   together, apart     layer: nodes that share a stage; nodes of which no two lists' members share
 //                       a worker
 //   stages_per_worker   layer: how many, on whichever worker (shared_workers.h)
-//   slack               layer: bytes are saved up to (1 + slack) times the least bottleneck
+//   slack               layer: bytes are saved up to (1 + slack) times the least bottleneck;
+//                       automatic: up to so many times the least seconds of a step
+//   automatic           the cut is the one that was chosen among all, and so is a pattern
+//   without_pairs       feature, hybrid, automatic: no product was to be divided by its inputs
 //   by_shares           free: a file of shares said who computes what; the plan has the shares
 //
 // Plans keep it. Plain values; pure functions.
@@ -54,6 +57,8 @@ struct Steering {
   std::vector<std::vector<std::string>> apart = {};
   int stages_per_worker = 1;
   double slack = 0;
+  bool automatic = false;
+  bool without_pairs = false;
   bool by_shares = false;
 
   bool empty() const { return *this == Steering{}; }
@@ -66,8 +71,9 @@ std::vector<std::string> parse_patterns(const std::string& text);  // "a,b": two
 std::string parse_pattern(const std::string& text);                // "block-cyclic:8"
 // The worker of "whole" and "whole:2"; -1 of another way.
 int worker_of_whole(const std::string& way);
-// Units of a block of "block-cyclic:8"; 0 of another pattern.
+// Units of a block of "block-cyclic:8"; 0 of another pattern. And that of so many units.
 int64_t block_of(const std::string& pattern);
+std::string block_cyclic(int64_t units);
 
 // Lines of a pattern and a worker, "#" begins a comment:
 //

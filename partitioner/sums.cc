@@ -124,15 +124,18 @@ class OfValue {
   // Elements that go from one part to another: once, if several sums of a part read a piece.
   int64_t travels(const std::vector<Sum>& sums) const {
     int64_t count = 0;
-    for (auto sum = sums.begin(); sum != sums.end(); ++sum)
-      for (const Source& term : sum->terms) {
-        const auto reads_it = [&](const Sum& other) {
-          return other.part == sum->part &&
-                 std::find(other.terms.begin(), other.terms.end(), term) != other.terms.end();
+    std::map<int, std::vector<const Sum*>> earlier;  // by part
+    for (const Sum& sum : sums) {
+      std::vector<const Sum*>& others = earlier[sum.part];
+      for (const Source& term : sum.terms) {
+        const auto reads_it = [&](const Sum* other) {
+          return std::find(other->terms.begin(), other->terms.end(), term) != other->terms.end();
         };
-        if (term.part != sum->part && std::none_of(sums.begin(), sum, reads_it))
+        if (term.part != sum.part && std::none_of(others.begin(), others.end(), reads_it))
           count += elements(term.box);
       }
+      others.push_back(&sum);
+    }
     return count;
   }
 

@@ -99,7 +99,7 @@ class Row {
   Idle waits(const Ends& ends, const StageGraph& graph, const Repeat& repeat,
              double most_work) const {
     Idle idle;
-    double now = repeat.micro_batches > 0 ? end() - repeat.time : begin();
+    double now = repeat.micro_batches > 0 ? std::min(begin(), end() - repeat.time) : begin();
     for (const auto& [action, time] : row_) {
       const double computed = std::clamp(ends.computed(graph, *action), now, time->begin);
       idle.dependency += computed - now;

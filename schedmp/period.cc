@@ -1,5 +1,6 @@
 #include "schedmp/period.h"
 
+#include "schedmp/idle_share.h"
 #include "schedmp/staircase.h"
 #include "schedmp/verify.h"
 
@@ -17,7 +18,7 @@ Period period_of(const Schedule& endless, const partitioner::StageGraph& graph,
   for (size_t worker = 0; worker < endless.rows.size(); ++worker)
     for (size_t i = 0; i < endless.rows[worker].size(); ++i)
       work += steady.of(endless.rows[worker][i], static_cast<int>(worker), i);
-  if (period.takes > 0) period.bubble = 1 - work / endless.workers() / period.takes;
+  period.bubble = idle_share(work / endless.workers(), period.takes);
   return period;
 }
 

@@ -20,6 +20,7 @@
 
 #include "partitioner/objective.h"
 #include "partitioner/part.h"
+#include "schedmp/idle_share.h"
 #include "schedmp/schedule.h"
 
 namespace kerf::schedmp {
@@ -58,7 +59,7 @@ struct Timeline {
   // The part of the step in which a worker neither computes nor copies: its bubble, in [0, 1].
   double idle(int worker) const {
     const auto index = static_cast<size_t>(worker);
-    return step_seconds > 0 ? 1 - (busy[index] + copying[index]) / step_seconds : 0;
+    return idle_share(busy[index] + copying[index], step_seconds);
   }
 };
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "runtime/format.h"
+#include "schedmp/idle_share.h"
 
 namespace kerf::schedmp {
 
@@ -86,8 +87,8 @@ Bubble bubble(const Schedule& schedule, const Unfolded& unfolded) {
     work += own;
   }
   if (idle.makespan == 0) return idle;
-  idle.step = 1 - work / static_cast<double>(unfolded.rows.size()) / idle.makespan;
-  idle.span = 1 - most_work / longest_span;
+  idle.step = idle_share(work / static_cast<double>(unfolded.rows.size()), idle.makespan);
+  idle.span = idle_share(most_work, longest_span);
   return idle;
 }
 

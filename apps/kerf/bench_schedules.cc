@@ -17,6 +17,7 @@
 #include "partitioner/part.h"
 #include "partitioner/stage_graph.h"
 #include "runtime/error.h"
+#include "schedmp/idle_share.h"
 #include "schedmp/kept.h"
 #include "schedmp/period.h"
 #include "schedmp/search/plan_costs.h"
@@ -197,8 +198,7 @@ class Bench {
     const schedmp::SimulatedRun run = schedmp::simulate_run(
         entry.planned.plan, entry.parts, entry.schedule, costs, entry.credits, steps);
     row.simulated_seconds = run.period(static_cast<size_t>(flags_.warm_up - 1));
-    if (*row.simulated_seconds > 0)
-      row.bubble = 1 - run.busy / entry.schedule.workers() / *row.simulated_seconds;
+    row.bubble = schedmp::idle_share(run.busy / entry.schedule.workers(), *row.simulated_seconds);
   }
 
   // Without parts, on the graph of the stages.

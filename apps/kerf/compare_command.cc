@@ -1,6 +1,5 @@
 // kerf compare: plans side by side, by what they were predicted to take.
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <set>
 #include <vector>
@@ -112,21 +111,13 @@ std::string text_of(const std::vector<Compared>& all, bool colour) {
          differences(all);
 }
 
-// With the step in time, but where the plan's schedule is a file that is not there.
-PlanRecord simulated_record_of(const Planned& planned) {
-  std::error_code absent;
-  const std::string& schedule = planned.plan.schedule;
-  if (!is_built_in(schedule) && !std::filesystem::is_regular_file(schedule, absent))
-    return record_of(planned.model, planned.plan);
-  return record_of(planned.model, planned.plan, fitting_schedule_of({}, planned).schedule,
-                   planned.setting);
-}
-
 int CompareCommand::run() const {
   std::vector<Compared> all;
   for (const std::string& file : files) {
     const Planned planned = read_plan_of({}, file);
-    all.emplace_back(file, planned.source, simulated_record_of(planned));
+    const PlanSchedule found = fitting_schedule_of({}, planned);
+    all.emplace_back(file, planned.source,
+                     record_of(planned.model, planned.plan, found.schedule, planned.setting));
   }
   answer(
       json,

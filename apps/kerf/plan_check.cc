@@ -5,6 +5,7 @@
 #include "apps/kerf/planned.h"
 #include "apps/kerf/proof.h"
 #include "apps/main/answer.h"
+#include "apps/main/flag_values.h"
 #include "apps/models.h"
 #include "apps/report/terminal.h"
 #include "partitioner/given_stages.h"
@@ -28,6 +29,9 @@ bool says_plan(const Json& file) {
 std::string unsound_stages(const PlanFlags& flags, const std::string& text,
                            const std::string& file) {
   const partitioner::NamedStages named = partitioner::read_stages(text, file);
+  require(flags.model.has_value(), file,
+          "it says the stage of each operator, and not, as a plan does, of which model; name that: "
+          "kerf plan MODEL --check FILE");
   partitioner::PlanRequest request;
   return partitioner::stages_of_names(
              partitioner::cost_graph_of(make_model_with_notes(flags.source()).model, request),

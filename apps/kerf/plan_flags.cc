@@ -69,6 +69,12 @@ void take_micro_batches(const std::string& text, PlanFlags& flags) {
   flags.micro_batches = static_cast<int>(flags.given_sizes.size());
 }
 
+bool parse_pairs(const std::string& text) {
+  if (text != "on" && text != "off")
+    throw Error(ErrorCode::kUsage, format("there is no \"{}\"; it is on or off", text));
+  return text == "on";
+}
+
 void check_micro_batches(const std::string& text) {
   PlanFlags none;
   take_micro_batches(text, none);
@@ -152,12 +158,13 @@ void add_cut_flags(CLI::App& command, PlanFlags& flags) {
       ->type_name("FILE");
   add_steering_flags(command, flags.steering);
   command
-      .add_option(
-          "--pairs", flags.pairs,
+      .add_option_function<std::string>(
+          "--pairs", [&flags](const std::string& text) { flags.pairs = parse_pairs(text); },
           help_for("--pairs",
                    "on (default) divides what follows a divided product by its inputs where "
                    "its results are fewer, and sends those as partial sums; off divides "
                    "every product by its outputs"))
+      ->check(parsed_by(parse_pairs))
       ->type_name("on|off");
   command
       .add_option(

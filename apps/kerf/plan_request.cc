@@ -79,9 +79,28 @@ void take_workers(const PlanFlags& flags, const std::optional<schedmp::Schedule>
   if (!request.placement.empty()) request.workers = file->stages();
 }
 
+// Two replicas of a pipeline that goes both ways are of an even number of stages.
+void check_both_ways(const PlanFlags& flags, const PlanRequest& request) {
+  using partitioner::Cut;
+  if (!is_built_in(request.schedule) || request.cut == Cut::kLayer || request.cut == Cut::kHybrid ||
+      schedmp::shape_of(request.schedule).placement != schedmp::Placement::kBothWays)
+    return;
+  const int even = request.workers + request.workers % 2;
+  std::string way_out = "give --cut layer";
+  if (even != request.workers)
+    way_out += request.speed.capacities.empty()
+                   ? format(" --workers {}", even)
+                   : format(", and {} to --devices", plural(even, "worker"));
+  require(
+      false, "--schedule",
+      format("{} needs an even number of stages, and a {} cut has one, on all workers; {}",
+             request.schedule, flags.cut.value_or(std::string(to_string(request.cut))), way_out));
+}
+
 // A schedule that says where its stages are has them there.
 void take_shape(const PlanFlags& flags, PlanRequest& request) {
   if (!is_built_in(request.schedule)) return;
+  check_both_ways(flags, request);
   const schedmp::Shape& shape = schedmp::shape_of(request.schedule);
   const bool asked = flags.steering.stages_per_worker || request.steering.stages_per_worker > 1;
   const int chunks = asked ? request.steering.stages_per_worker : shape.chunks;
@@ -153,7 +172,9 @@ void take_stages(const PlanFlags& flags, const partitioner::Model& model, PlanRe
       graph, partitioner::read_stages(runtime::read_file(flags.assign, kMaxText), flags.assign));
   if (!given.unsound.empty()) throw Error(ErrorCode::kUsage, given.unsound, flags.assign);
   require(request.placement.empty(), "--schedule",
-          "its file says which stages a worker has, and so does --assign; leave one of them out");
+          format("{} says which stages a worker has, and so does {} of --assign; leave one of them "
+                 "out",
+                 request.schedule, flags.assign));
   require(!flags.workers || *flags.workers == given.stages, "--workers",
           format("{} has {}, on as many workers", flags.assign, plural(given.stages, "stage")));
   const std::vector<int> number = partitioner::in_running_order(graph, given);
@@ -188,6 +209,7 @@ PlanRequest request_of_flags(const PlanFlags& flags, Planned& planned) {
   take_setting(flags, planned, request);
   take_shape(flags, request);
   request.pairs = flags.pairs.value_or(true);
+  request.steering.without_pairs = !request.pairs;
   take_shares(flags, request);
   if (flags.measured)
     request.speed.profile = *flags.measured;

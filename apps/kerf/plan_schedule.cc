@@ -23,14 +23,16 @@ ScheduleFile parsed(const std::string& text, const std::string& file) {
   return {schedmp::schedule_of(torch, name, file), std::move(torch)};
 }
 
+void require_file(const std::string& file, const std::string& where) {
+  require(std::filesystem::is_regular_file(file), where,
+          format("there is no schedule and no file \"{}\"; the built-in schedules are {}", file,
+                 fmt::join(schedmp::schedule_names(), ", ")));
+}
+
 }  // namespace
 
 ScheduleFile read_schedule_file(const PlanFlags& flags, const std::string& file) {
-  if (!std::filesystem::is_regular_file(file))
-    throw Error(ErrorCode::kUsage,
-                format("there is no schedule and no file \"{}\"; the built-in schedules are {}",
-                       file, fmt::join(schedmp::schedule_names(), ", ")),
-                flags.schedule ? "--schedule" : "the plan's schedule");
+  require_file(file, flags.schedule ? "--schedule" : "the plan's schedule");
   ScheduleFile read = parsed(runtime::read_file(file, kMaxText), file);
   const auto check_count = [&](const std::optional<int>& flag, int own, const char* what) {
     require(flag.value_or(own) == own, file,
@@ -80,7 +82,13 @@ std::unique_ptr<partitioner::InFlight> in_flight_of_plan(const PlanFlags& flags,
   return in_flight_of(flags, schedule);
 }
 
+void require_schedule_of(const Planned& planned) {
+  if (planned.file.empty() || is_built_in(planned.plan.schedule)) return;
+  require_file(planned.plan.schedule, planned.file + ": the plan's schedule");
+}
+
 PlanSchedule schedule_of(const PlanFlags& flags, const Planned& planned) {
+  if (!flags.schedule) require_schedule_of(planned);
   const std::string& name = flags.schedule.value_or(planned.plan.schedule);
   const schedmp::Schedule steps =
       find_schedule(flags, name, partitioner::pipeline_of(planned.model, planned.plan),

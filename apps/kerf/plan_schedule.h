@@ -35,9 +35,14 @@ ScheduleFile read_schedule_file(const PlanFlags& flags, const std::string& file)
 // What a schedule of that name keeps in flight; one from a file holds what its rows say.
 std::unique_ptr<partitioner::InFlight> in_flight_of(const PlanFlags& flags,
                                                     const std::string& schedule);
-// Null for a plan's file that is not there, which is missed once it is to run.
+// Null for a plan's file that is not there, which is missed once it is to run
+// (require_schedule_of).
 std::unique_ptr<partitioner::InFlight> in_flight_of_plan(const PlanFlags& flags,
                                                          const std::string& schedule);
+
+// Of a plan that was read: throws Error{kUsage} that names the plan's file where the schedule that
+// it names is neither built in nor a file.
+void require_schedule_of(const Planned& planned);
 
 // The schedule that the flags name, or else the plan, for the plan's stages, as it runs (steps.h).
 struct PlanSchedule {

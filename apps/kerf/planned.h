@@ -32,6 +32,7 @@ struct Planned {
   int more_states = 0;
   std::map<std::string, ops::TensorLiteral> constants = {};  // outputs that are no results
   partitioner::onnx::FoldedWeights folded = {};
+  std::string file = {};                       // that the plan was read from; empty: it was made
   std::vector<partitioner::Tried> tried = {};  // by the automatic cut
   double plan_seconds = 0;                     // of planning alone
 };

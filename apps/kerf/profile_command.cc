@@ -82,6 +82,7 @@ std::string ProfileCommand::text(const std::vector<OperatorTimes>& times, bool c
 }
 
 int ProfileCommand::run() {
+  require(can_hold_file(out), "--out", format("there is no folder for {}", out));
   flags.run_on(crew);
   flags.workers = 1;
   flags.batch = rows;

@@ -98,6 +98,7 @@ void run_under(const PlanFlags& flags, Planned& planned) {
   const bool other = flags.schedule && *flags.schedule != planned.plan.schedule;
   if (other) planned.plan.schedule = *flags.schedule;
   if (!other && (!request || setting == made_for)) return;
+  if (!other) require_schedule_of(planned);
   predict_anew(flags, planned, setting);
   check_devices(planned.plan);
 }
@@ -147,6 +148,7 @@ Planned read_plan_of(const PlanFlags& flags, const std::string& file_or_folder) 
   Planned planned{source, std::move(made.model), {}, {}, {}};
   planned.constants = std::move(made.constants);
   planned.folded = std::move(made.folded);
+  planned.file = file;
   planned.plan =
       partitioner::read_plan(planned.model, text, file, [&](const std::string& schedule) {
         return in_flight_of_plan(flags, beside(file, schedule));

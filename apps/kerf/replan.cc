@@ -103,7 +103,9 @@ void fill_steering(const partitioner::KeptRequest& request, PlanFlags& flags) {
     steering.ways.clear();
     steering.others.clear();
   }
-  if (flags.slack == 0) flags.slack = steering.slack;
+  // Of a cut that was chosen slack was the choice's, and there is none now.
+  if (flags.slack == 0 && !steering.automatic) flags.slack = steering.slack;
+  steering.automatic = false;
   steering.by_shares = false;
   flags.steering.of_run = std::move(steering);
 }

@@ -10,6 +10,10 @@ namespace kerf::apps {
 
 namespace {
 
+// Of a size: no sum of such with what a worker takes overflows.
+constexpr const char* kMostSize = "4096P";
+constexpr double kMostBytesOfSize = 0x1p62;
+
 // 1 for none, 0 for an unknown one.
 double bytes_of_unit(std::string unit) {
   std::ranges::transform(unit, unit.begin(),
@@ -25,23 +29,21 @@ double bytes_of_unit(std::string unit) {
 
 }  // namespace
 
-std::optional<int64_t> parse_bytes(std::string_view text) {
-  double number = 0;
-  const char* const end = text.data() + text.size();
-  if (text.empty() || std::isdigit(static_cast<unsigned char>(text.front())) == 0)
-    return std::nullopt;
-  const auto [unit, fault] = std::from_chars(text.data(), end, number, std::chars_format::fixed);
-  if (fault != std::errc()) return std::nullopt;
-  const double factor = bytes_of_unit({unit, end});
-  if (factor == 0 || number * factor >= 0x1p63) return std::nullopt;
-  return static_cast<int64_t>(number * factor);
-}
-
 CLI::Validator byte_size() {
   const auto replace = [](std::string& text) -> std::string {
-    const auto bytes = parse_bytes(text);
-    if (!bytes) return format("\"{}\" is no size; write bytes as 65536, 500M or 1.5G", text);
-    text = std::to_string(*bytes);
+    const std::string no_size =
+        format("\"{}\" is no size; write bytes as 65536, 500M or 1.5G", text);
+    double number = 0;
+    const char* const end = text.data() + text.size();
+    if (text.empty() || std::isdigit(static_cast<unsigned char>(text.front())) == 0) return no_size;
+    const auto [unit, fault] = std::from_chars(text.data(), end, number, std::chars_format::fixed);
+    const double factor = bytes_of_unit({unit, end});
+    if (factor == 0) return no_size;
+    if (fault != std::errc() || number * factor > kMostBytesOfSize)
+      return format("\"{}\" is more than the most that there may be, {}", text, kMostSize);
+    if (factor == 1 && number != std::floor(number))
+      return format("\"{}\" is no whole number of bytes", text);
+    text = std::to_string(static_cast<int64_t>(number * factor));
     return {};
   };
   return {replace, ""};

@@ -39,10 +39,8 @@ void check_range(const std::optional<T>& value, const std::string& flag, int64_t
     require(*value >= 1 && *value <= most, flag, format("{} is not within 1 and {}", *value, most));
 }
 
-// "65536", "500M", "1.5G", "64KiB": units of 1024, in any case, with or without B. Empty for all
-// else, and for 2^63 bytes and more.
-std::optional<int64_t> parse_bytes(std::string_view text);
-// Makes a number of bytes of such a text.
+// Makes a number of bytes of "65536", "500M", "1.5G", "64KiB": units of 1024, in any case, with or
+// without B.
 CLI::Validator byte_size();
 
 // Decimal digits of a number within these: CLI11 wraps negative numbers, cuts large ones to the

@@ -45,14 +45,17 @@ void end_when_asked_as_first_process() {
     if (std::signal(signal, on_end_of_first_process) == SIG_IGN) std::signal(signal, SIG_IGN);
 }
 
-// What was printed may still be on its way: a full disk is noticed here or never.
+// What was printed may still be on its way: a full disk is noticed here or never. Without what it
+// printed, no command has succeeded, nor said why it refutes something.
 int finish(int code) {
   errno = 0;
   const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good();
-  if (written || code != 0) return code;
-  return complain(format("the standard output cannot be written{}{}", errno == 0 ? "" : ": ",
-                         errno == 0 ? "" : std::strerror(errno)),
-                  1);
+  if (written) return code;
+  const int failed =
+      complain(format("the standard output cannot be written{}{}", errno == 0 ? "" : ": ",
+                      errno == 0 ? "" : std::strerror(errno)),
+               exit_code(ErrorCode::kUnavailable));
+  return std::max(code, failed);
 }
 
 std::vector<std::string> command_names(const CLI::App& app) {

@@ -13,6 +13,7 @@ AskedRecord asked_of(const partitioner::Plan& plan) {
 
 Json asked_json(const AskedRecord& asked) {
   Json json = partitioner::steering_json(asked.steering);
+  if (asked.steering.automatic) json.erase("pattern");  // nobody's but the choice's
   if (!asked.devices.empty()) json["devices"] = partitioner::capacities_json(asked.devices);
   return json;
 }
@@ -33,8 +34,10 @@ std::string asked_text(const AskedRecord& asked) {
   if (!asked.devices.empty())
     flags.push_back(format("--devices ({})",
                            plural(static_cast<long long>(asked.devices.workers.size()), "worker")));
+  if (steering.automatic) flags.emplace_back("--cut auto");
   if (steering.by_shares) flags.emplace_back("--shares");
-  if (!steering.pattern.empty()) flags.push_back("--pattern " + steering.pattern);
+  if (!steering.pattern.empty() && !steering.automatic)
+    flags.push_back("--pattern " + steering.pattern);
   if (!steering.others.empty()) flags.push_back("--cut " + steering.others);
   for (const partitioner::WayRule& rule : steering.ways)
     flags.push_back(format("--way {}={}", rule.pattern, rule.way));
@@ -47,6 +50,7 @@ std::string asked_text(const AskedRecord& asked) {
     flags.push_back(format("--apart {}", fmt::join(patterns, ",")));
   if (steering.stages_per_worker != 1)
     flags.push_back(format("--stages-per-worker {}", steering.stages_per_worker));
+  if (steering.without_pairs) flags.emplace_back("--pairs off");
   if (steering.slack != 0) flags.push_back(format("--slack {}", steering.slack));
   return flags.empty() ? std::string() : format("asked: {}\n", fmt::join(flags, " "));
 }

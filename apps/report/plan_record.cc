@@ -8,6 +8,7 @@
 #include "apps/report/plan_parts.h"
 #include "apps/report/table.h"
 #include "partitioner/complete_plan.h"
+#include "partitioner/connector_words.h"
 #include "partitioner/part.h"
 #include "partitioner/sums.h"
 #include "schedmp/interpreter.h"
@@ -39,6 +40,7 @@ std::vector<PlanRecord::Route> routes_of(const Model& model, const Plan& plan) {
   const auto traffic = partitioner::predict_traffic(model, plan, plan.batch);
   const partitioner::Sources sources(model, plan.division, partitioner::stages_of_parts(plan));
   const partitioner::Sums sums(sources);
+  partitioner::ConnectorWords words(sums);
   std::vector<PlanRecord::Route> routes;
   for (size_t i = 0; i < plan.routes.size(); ++i) {
     const partitioner::Route& route = plan.routes[i];
@@ -47,7 +49,7 @@ std::vector<PlanRecord::Route> routes_of(const Model& model, const Plan& plan) {
                       .gradient = route.gradient,
                       .from = plan.binding[static_cast<size_t>(route.from)],
                       .to = plan.binding[static_cast<size_t>(route.to)],
-                      .connectors = partitioner::connector_words(sums, route),
+                      .connectors = words.of(route),
                       .of_loss = kind == partitioner::RouteKind::kLoss,
                       .of_weights = kind == partitioner::RouteKind::kWeight,
                       .of_step = kind == partitioner::RouteKind::kStep,

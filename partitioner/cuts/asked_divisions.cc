@@ -7,6 +7,7 @@
 #include "partitioner/at.h"
 #include "partitioner/cuts/feature_patterns.h"
 #include "partitioner/cuts/features.h"
+#include "partitioner/cuts/idle_parts.h"
 #include "partitioner/cuts/shares_file.h"
 #include "partitioner/cuts/space.h"
 #include "partitioner/cuts/spread.h"

@@ -8,28 +8,54 @@
 // (homes.h), so a step costs a reduce-scatter of gradients and an all-gather of weights, however
 // many micro-batches it has. Training batch normalisations are rewritten to exchange sums, so that
 // they normalise by the micro-batch and not by a worker's part of it.
+#include <utility>
+
 #include "partitioner/cuts/feature_patterns.h"
+#include "partitioner/cuts/idle_parts.h"
 #include "partitioner/cuts/spread.h"
 #include "partitioner/rewrite.h"
 
 namespace kerf::partitioner {
 namespace {
 
+// Parts that have none of so many rows.
+std::vector<int> parts_without_rows(const PlanRequest& request, int64_t rows) {
+  std::vector<int> without;
+  const auto shares = shares_of(rows, all_parts(request), request.speeds_of_parts());
+  for (size_t part = 0; part < shares.size(); ++part)
+    if (shares[part].empty()) without.push_back(static_cast<int>(part));
+  return without;
+}
+
+// " or use --micro-batches 2", " or use --batch 1024": what gives each part a row; empty of sizes
+// that were given, and where nothing does.
+std::string larger_micro_batches(const PlanRequest& request) {
+  if (!request.given_sizes.empty()) return {};
+  PlanRequest larger = request;
+  int64_t tried = request.largest_micro_batch();
+  while (--larger.micro_batches > 0)
+    if (std::exchange(tried, larger.largest_micro_batch()) < larger.largest_micro_batch() &&
+        parts_without_rows(request, larger.largest_micro_batch()).empty())
+      return format(", or use --micro-batches {}", larger.micro_batches);
+  larger = request;
+  while ((larger.batch *= 2) <= kMostRows)
+    if (parts_without_rows(request, larger.largest_micro_batch()).empty())
+      return format(", or use --batch {}", larger.batch);
+  return {};
+}
+
 void refuse_empty_shares(const PlanRequest& request) {
   const int64_t largest = request.largest_micro_batch();
+  const std::vector<int> idle = parts_without_rows(request, largest);
+  if (idle.empty()) return;
   if (largest < request.workers)
-    refuse_idle(request, static_cast<int>(largest),
-                format("micro-batches have {} rows at most; use --workers {} or fewer, fewer "
-                       "--micro-batches, or a larger --batch",
-                       largest, largest));
-  const auto shares = shares_of(largest, all_parts(request), request.speeds_of_parts());
-  for (size_t part = 0; part < shares.size(); ++part)
-    if (shares[part].empty())
-      refuse_idle(request, static_cast<int>(part),
-                  format("beside the others its device is too slow for one of the {} rows of a "
-                         "micro-batch; leave it out of --devices, use fewer --micro-batches, or a "
-                         "larger --batch",
-                         largest));
+    refuse_idle(request, idle.front(),
+                format("micro-batches have {} rows at most; {}{}", largest,
+                       without_idle(request, idle), larger_micro_batches(request)));
+  refuse_idle(request, idle.front(),
+              format("beside the others its device is too slow for one of the {} rows of a "
+                     "micro-batch; {}{}",
+                     largest, without_idle(request, idle), larger_micro_batches(request)));
 }
 
 }  // namespace

@@ -42,6 +42,7 @@ class Choosing {
       : model_(model),
         request_(request),
         slack_(request.slack),
+        without_pairs_(request.steering.without_pairs),
         in_flight_(in_flight),
         objective_(objective),
         on_try_(on_try) {
@@ -49,6 +50,7 @@ class Choosing {
     request_.placement.clear();
     request_.stages = 0;
     request_.slack = request_.steering.slack = 0;  // which is not the layer cut's own
+    request_.steering.without_pairs = false;       // nor does it speak of any operator
   }
 
   std::variant<Choice, Infeasible> choose() {
@@ -308,6 +310,10 @@ class Choosing {
     if (best == nullptr) return std::nullopt;
     // It was connected only, where no cap asked for predictions of all.
     if (best->plan.workers.empty()) best->plan = predicted(*best, std::move(best->plan));
+    Steering& asked = best->plan.request->steering;
+    asked.automatic = true;
+    asked.slack = slack_;
+    asked.without_pairs = without_pairs_;
     return Choice{std::move(best->model), std::move(best->plan), {}};
   }
 
@@ -346,6 +352,7 @@ class Choosing {
   const Model& model_;
   PlanRequest request_;
   const double slack_;
+  const bool without_pairs_;  // as it was asked
   const InFlight& in_flight_;
   const Objective& objective_;
   const OnTry& on_try_;

@@ -6,6 +6,7 @@
 //
 // A boundary of one-to-all operators costs an all-gather forward and a reduce-scatter back:
 // F (F - 1) messages each way.
+#include "partitioner/cuts/idle_parts.h"
 #include "partitioner/cuts/spread.h"
 
 namespace kerf::partitioner {
@@ -22,8 +23,11 @@ Assignment cut_feature(const Model& model, const PlanRequest& request) {
       spread_all(model, request, {std::move(all)}, even_share(model, request), none);
   if (const auto idle = idle_parts(model, request, assignment.division); !idle.empty())
     refuse_idle(request, idle.front(),
-                format("no operator has features for it; use --workers {} or fewer",
-                       request.workers - std::ssize(idle)));
+                format("{}; {}",
+                       has_a_slow_device(request, idle.front(), all_parts(request))
+                           ? kTooSlowForUnits
+                           : "no operator has features for it",
+                       without_idle(request, idle)));
   return assignment;
 }
 

@@ -96,7 +96,9 @@ class Finding {
 
   void in_these(const Groups& groups, FoundHybrid& found) const {
     found.model = rewritten(model_, rewrites_of_groups(model_, request_, groups));
-    found.assignment = assigned_to_groups(found.model, request_, groups, hybrid_.bound());
+    Assignment assignment = assigned_to_groups(found.model, request_, groups, hybrid_.bound());
+    HybridCut::refuse_idle_parts(found.model, request_, assignment);
+    found.assignment = std::move(assignment);
   }
 
   const Model& model_;

@@ -10,6 +10,8 @@
 
 #include "partitioner/at.h"
 #include "partitioner/cuts/asked_divisions.h"
+#include "partitioner/cuts/features.h"
+#include "partitioner/cuts/idle_parts.h"
 #include "partitioner/cuts/spread.h"
 #include "partitioner/cuts/ways.h"
 #include "partitioner/rewrite.h"
@@ -102,18 +104,47 @@ std::optional<Layout> follow_reader(const Model& model, NodeId id, const Divisio
   return layout;
 }
 
-std::string why_idle(const PlanRequest& request, int part) {
+Assignment assigned(const Model& model, const PlanRequest& request, const Divisions& given) {
+  return spread_all(model, request, {stage_of_all(model, request)}, even_share(model, request),
+                    given);
+}
+
+// The largest block, of those that this was halved to, that leaves nobody idle; 0 if none does.
+int64_t block_for_all(const Model& rewritten, PlanRequest request) {
+  const Model& model = rewritten.as_read();
+  int64_t units = 1;
+  for (NodeId node = 0; node < model.nodes(); ++node)
+    if (is_one_to_all(model, node))
+      units = std::max(units, feature_units(model.op(node).space(), request.workers));
+  const int64_t asked = block_of(request.steering.pattern);
+  for (int64_t block = std::min(asked - 1, (units - 1) / std::max(1, request.workers - 1));
+       block > 0; block /= 2) {
+    request.steering.pattern = block_cyclic(block);
+    const Divisions given = asked_divisions(model, request, false);
+    if (idle_parts(model, request, assigned(model, request, given).division).empty()) return block;
+  }
+  return 0;
+}
+
+std::string why_idle(const Model& model, const PlanRequest& request, const std::vector<int>& idle) {
+  const int part = idle.front();
   if (!request.shares.empty())
     return "the shares give it none; give it some, or leave its number out";
   const auto is_whole = [](const WayRule& rule) { return worker_of_whole(rule.way) >= 0; };
   const std::vector<WayRule>& ways = request.steering.ways;
   if (std::any_of(ways.begin(), ways.end(), is_whole))
     return "the ways give it none; give it some with --way, or use fewer --workers";
-  const std::vector<double> speeds = request.speeds_of_parts();
-  if (!speeds.empty() && speeds[at(part)] < *std::max_element(speeds.begin(), speeds.end()))
-    return "beside the others its device is too slow for a unit of any operator; leave it out of "
-           "--devices";
-  return "neither rows, samples nor features are enough for it; use fewer --workers";
+  const std::string& pattern = request.steering.pattern;
+  if (block_of(pattern) > 0) {
+    const int64_t block = block_for_all(model, request);
+    return format("in blocks of {} units no operator has one for it; {}{}", block_of(pattern),
+                  block > 0 ? format("use --pattern {}, or ", block_cyclic(block)) : "",
+                  without_idle(request, idle));
+  }
+  if (pattern != "even" && has_a_slow_device(request, part, all_parts(request)))
+    return format("{}; {}", kTooSlowForUnits, without_idle(request, idle));
+  return format("neither rows, samples nor features are enough for it; {}",
+                without_idle(request, idle));
 }
 
 }  // namespace
@@ -124,16 +155,14 @@ std::vector<Rewrite> rewrites_for_free(const Model& model, const PlanRequest& re
 }
 
 Assignment cut_free(const Model& model, const PlanRequest& request) {
-  Stage all = stage_of_all(model, request);
   auto given = model.original() == nullptr ? asked_divisions(model, request, false)
                                            : divisions_of_pieces(model, request);
   for (NodeId node = model.nodes(); node-- > 0;)  // readers first
     if (auto& division = given[static_cast<size_t>(node)]; !division)
       division = follow_reader(model, node, given, request.largest_micro_batch());
-  Assignment assignment =
-      spread_all(model, request, {std::move(all)}, even_share(model, request), given);
+  Assignment assignment = assigned(model, request, given);
   if (const auto idle = idle_parts(model, request, assignment.division); !idle.empty())
-    refuse_idle(request, idle.front(), why_idle(request, idle.front()));
+    refuse_idle(request, idle.front(), why_idle(model, request, idle));
   check_ways(model, request, assignment.division);
   return assignment;
 }

@@ -63,13 +63,15 @@ void check(const CostGraph& graph, const GraphRequest& request) {
   if (request.memory && *request.memory < 1)
     fail(format("--memory {}: needs at least 1 byte", *request.memory));
   if (request.hosts < 0 || (request.hosts > 0 && graph.device_types() < 2))
-    fail(format("{} hosts, but {} says nothing of what nodes take on one", request.hosts,
-                graph.name()));
+    fail(
+        format("--hosts {}: {} says nothing of what nodes take on devices of a second kind; leave "
+               "the flag out",
+               request.hosts, graph.name()));
   if (request.stages_per_worker < 1 || request.stages_per_worker > kMostStagesPerWorker)
     fail(format("--stages-per-worker {}: is not within 1 and {}", request.stages_per_worker,
                 kMostStagesPerWorker));
   if (request.stages_per_worker > 1 && (request.hosts > 0 || request.slack > 0))
-    fail("--stages-per-worker is for workers of one kind, and without --slack");
+    fail("--stages-per-worker is for workers of one kind: leave out --hosts and --slack");
   if (!request.replicates) return;
   if (request.hosts > 0 || request.slack > 0 || request.stages_per_worker > 1)
     fail("--cut hybrid is for workers of one kind, without --slack and --stages-per-worker");

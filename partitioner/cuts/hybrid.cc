@@ -17,6 +17,7 @@
 
 #include "partitioner/at.h"
 #include "partitioner/cuts/group_search.h"
+#include "partitioner/cuts/idle_parts.h"
 #include "partitioner/cuts/spread.h"
 #include "partitioner/least_memory.h"
 #include "partitioner/sources.h"
@@ -182,18 +183,6 @@ int stages_of(const Model& model, const PlanRequest& request, int layers) {
   return stages;
 }
 
-void refuse_idle_parts(const Model& model, const PlanRequest& request,
-                       const Assignment& assignment) {
-  const auto idle = idle_parts(model, request, assignment.division);
-  if (idle.empty()) return;
-  size_t stage = 0;
-  while (assignment.stages[stage].parts.back() < idle.front()) ++stage;
-  refuse_idle(request, idle.front(),
-              format("no layer of stage {} has features for all of its {} workers; use fewer "
-                     "--workers, or other --stages",
-                     stage, assignment.stages[stage].parts.size()));
-}
-
 bool one_goes_by_sample(const Groups& groups) {
   return std::any_of(groups.begin(), groups.end(),
                      [](const Group& group) { return group.shape.way == Way::kSample; });
@@ -236,6 +225,25 @@ std::vector<Rewrite> rewrites_wherever_stages_end(const Model& model, const Plan
 
 HybridCut::HybridCut(const Model& model, const PlanRequest& request)
     : model_(model), prices_(model, request), bound_(even_share(model, request)) {}
+
+void HybridCut::refuse_idle_parts(const Model& model, const PlanRequest& request,
+                                  const Assignment& assignment) {
+  const auto idle = idle_parts(model, request, assignment.division);
+  if (idle.empty()) return;
+  size_t stage = 0;
+  while (assignment.stages[stage].parts.back() < idle.front()) ++stage;
+  const std::vector<int>& group = assignment.stages[stage].parts;
+  if (has_a_slow_device(request, idle.front(), group))
+    refuse_idle(request, idle.front(),
+                format("{} of stage {}; {}, or use other --stages", kTooSlowForUnits, stage,
+                       without_idle(request, idle)));
+  refuse_idle(request, idle.front(),
+              format("no layer of stage {} has features for all of its {} workers; {}, or other "
+                     "--stages",
+                     stage, group.size(),
+                     request.speed.capacities.empty() ? "use fewer --workers"
+                                                      : without_idle(request, idle)));
+}
 
 Groups HybridCut::by_feature(const PlanRequest& request) {
   return best_boundaries(prices_,

@@ -26,6 +26,10 @@ class HybridCut {
   GroupPrices& prices() { return prices_; }
   double bound() const { return bound_; }  // no hybrid plan has a lower bottleneck
 
+  // Throws Error{kInfeasible} that names a part which computes nothing, with the way out.
+  static void refuse_idle_parts(const Model& model, const PlanRequest& request,
+                                const Assignment& assignment);
+
  private:
   Groups by_feature(const PlanRequest& request);
   std::vector<Rewrite> rewrites_for(const PlanRequest& request, const Groups& groups) const;

@@ -255,22 +255,4 @@ Assignment spread_all(const Model& model, const PlanRequest& request, std::vecto
   return assignment;
 }
 
-std::vector<int> idle_parts(const Model& model, const PlanRequest& request,
-                            const Division& division) {
-  std::vector<bool> busy(static_cast<size_t>(request.workers));
-  for (NodeId node = 0; node < model.nodes(); ++node)
-    for (const ops::Share& share : division.nodes[at(node)].shares)
-      if (!model.op(node).is_loss()) busy[at(share.part)] = true;
-  std::vector<int> idle;
-  for (int part = 0; part < request.workers; ++part)
-    if (!busy[static_cast<size_t>(part)]) idle.push_back(part);
-  return idle;
-}
-
-void refuse_idle(const PlanRequest& request, int part, const std::string& reason) {
-  throw Error(ErrorCode::kInfeasible,
-              format("{} workers, but worker {} would have nothing to compute: {}", request.workers,
-                     part, reason));
-}
-
 }  // namespace kerf::partitioner

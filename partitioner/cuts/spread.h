@@ -93,10 +93,4 @@ double even_share(const Model& model, const PlanRequest& request);
 Assignment spread_all(const Model& model, const PlanRequest& request, std::vector<Stage> stages,
                       double bound, const std::vector<std::optional<ops::Layout>>& given);
 
-// Parts with nothing to compute but rows of the loss, ascending.
-std::vector<int> idle_parts(const Model& model, const PlanRequest& request,
-                            const Division& division);
-// Throws Error{kInfeasible} that names the part and says why, with the way out.
-[[noreturn]] void refuse_idle(const PlanRequest& request, int part, const std::string& reason);
-
 }  // namespace kerf::partitioner

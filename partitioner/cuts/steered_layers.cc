@@ -12,6 +12,7 @@
 #include "partitioner/connected_plan.h"
 #include "partitioner/cuts/capped_layers.h"
 #include "partitioner/cuts/layer_search.h"
+#include "partitioner/cuts/refused_rules.h"
 #include "partitioner/cuts/spread.h"
 #include "partitioner/cuts/steered_units.h"
 #include "partitioner/cuts/worker_rows.h"
@@ -64,7 +65,7 @@ class Steered {
     const bool squeezes = request_.is_capped() && is_of_several();
     if (!rules_.group.empty() && (!met_.empty() || squeezes)) look_at_cases(Reach::kUsual);
     if (found_.empty()) look_at_cases(Reach::kWide);
-    if (found_.empty()) refuse_rules();
+    if (found_.empty()) throw RulesUnmet();
     find_bound(least, rows);
     std::stable_sort(
         found_.begin(), found_.end(), [](const SteeredStages& a, const SteeredStages& b) {
@@ -299,19 +300,6 @@ class Steered {
     return most;
   }
 
-  [[noreturn]] void refuse_rules() const {
-    std::vector<std::string> flags;
-    if (!request_.steering.places.empty()) flags.emplace_back("--place");
-    if (!request_.steering.together.empty()) flags.emplace_back("--together");
-    if (!request_.steering.apart.empty()) flags.emplace_back("--apart");
-    if (request_.steering.stages_per_worker > 1) flags.emplace_back("--stages-per-worker");
-    throw Error(
-        ErrorCode::kInfeasible,
-        format("no division of {} into stages of {} was found that meets what {} ask; leave "
-               "something out",
-               task_.model.name(), plural(workers(), "worker"), fmt::join(flags, " and ")));
-  }
-
   // ---- memory
 
   std::optional<Assignment> squeezed() const {
@@ -386,6 +374,12 @@ bool steers_layers(const PlanRequest& request) {
          !steering.together.empty() || !steering.apart.empty() || steering.stages_per_worker > 1;
 }
 
-std::optional<Assignment> cut_steered_layers(const CutTask& task) { return Steered(task).best(); }
+std::optional<Assignment> cut_steered_layers(const CutTask& task) {
+  try {
+    return Steered(task).best();
+  } catch (const RulesUnmet&) {
+    refuse_rules(task, [](const CutTask& other) { return Steered(other).best().has_value(); });
+  }
+}
 
 }  // namespace kerf::partitioner

@@ -6,6 +6,7 @@
 
 #include "partitioner/at.h"
 #include "partitioner/cut.h"
+#include "partitioner/fitted_text.h"
 
 namespace kerf::partitioner {
 namespace {
@@ -197,10 +198,11 @@ UnitRules steered_units(const Model& model, const PlanRequest& request, const Un
   std::vector<int> worker_of(at(model.nodes()), -1);
   for (const PlaceRule& rule : request.steering.places) {
     if (rule.worker >= request.workers_bound())
-      throw Error(ErrorCode::kUsage,
-                  format("\"{}\" is on worker {}, but they are numbered 0 to {}", rule.pattern,
-                         rule.worker, request.workers_bound() - 1),
-                  rule.where());
+      throw Error(
+          ErrorCode::kUsage,
+          format("\"{}\" is on worker {}, but they are numbered 0 to {}",
+                 elided(rule.pattern, kLettersTold), rule.worker, request.workers_bound() - 1),
+          rule.where());
     for (const int node : nodes_that_fit(model, rule.pattern, rule.where()))
       worker_of[at(node)] = rule.worker;
   }
@@ -228,7 +230,7 @@ UnitRules steered_units(const Model& model, const PlanRequest& request, const Un
           throw Error(ErrorCode::kUsage,
                       format("{} cannot be apart from all that fits \"{}\": both names fit it, or "
                              "it stays with one for a parameter that they share or by --together",
-                             model.node(node).name, patterns[at(own)]),
+                             model.node(node).name, elided(patterns[at(own)], kLettersTold)),
                       "--apart");
         own = static_cast<int>(list);
       }

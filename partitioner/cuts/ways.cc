@@ -6,6 +6,7 @@
 #include "partitioner/cuts/feature_patterns.h"
 #include "partitioner/cuts/features.h"
 #include "partitioner/cuts/spread.h"
+#include "partitioner/fitted_text.h"
 #include "partitioner/rewrite.h"
 
 namespace kerf::partitioner {
@@ -22,7 +23,7 @@ class Rules {
       if (worker_of_whole(rule.way) >= request.workers)
         throw Error(ErrorCode::kUsage,
                     format("{}={}: there is no such worker; they are numbered 0 to {}",
-                           rule.pattern, rule.way, request.workers - 1),
+                           elided(rule.pattern, kLettersTold), rule.way, request.workers - 1),
                     "--way");
       for (const NodeId node : nodes_that_fit(model, rule.pattern, "--way")) {
         way_[at(node)] = rule.way;

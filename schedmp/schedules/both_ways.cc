@@ -15,9 +15,10 @@ int groups_both_ways(const std::string& schedule, const Pipeline& pipeline) {
   if (std::ssize(pipeline.groups) != 2 * groups) refuse("has two replicas of each stage");
   if (groups % 2 != 0)
     refuse(
-        kerf::format("needs an even number of workers, not {}: the one in the middle would have "
-                     "a stage of both replicas",
-                     groups));
+        kerf::format("needs an even number of stages, not {}: the workers of the one in the middle "
+                     "would have it in both replicas; use {} (--workers of a layer cut and of kerf "
+                     "schedule, --stages of a hybrid cut)",
+                     groups, groups == 1 ? "2" : kerf::format("{} or {}", groups - 1, groups + 1)));
   for (int stage = 0; stage < groups; ++stage)
     if (pipeline.groups[static_cast<size_t>(stage)] !=
         pipeline.groups[static_cast<size_t>(2 * groups - 1 - stage)])

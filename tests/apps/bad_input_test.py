@@ -122,8 +122,18 @@ class Output(KerfTest):
             with self.subTest(command=command), open("/dev/full", "w", encoding="utf-8") as full:
                 answer = subprocess.run([KERF, *map(str, command)], stdout=full, stderr=subprocess.PIPE, text=True,
                                         timeout=60 * SLOW, check=False)
-                self.assertEqual(answer.returncode, 1, answer.stderr)
+                self.assertEqual(answer.returncode, 2, answer.stderr)
                 self.assertIn("kerf: error: the standard output cannot be written", answer.stderr.splitlines()[-1])
+
+    def test_a_verdict_that_nobody_could_read_is_neither_of_the_two(self):
+        plan = self.folder / "plan.json"
+        self.assertEqual(run("plan", "lenet5", "--workers", 2, "--out", plan).returncode, 0)
+        text = plan.read_text()
+        for content in (text, text.replace('"cut": "layer"', '"cut": "free"')):
+            plan.write_text(content)
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                answer = subprocess.run([KERF, "plan", "--check", plan], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60 * SLOW, check=False)
+            self.assert_one_error(answer, "the standard output cannot be written")
 
     def test_a_full_disk_behind_the_standard_error_costs_its_lines_alone(self):
         address = free_address()

@@ -143,9 +143,17 @@ class Requests(KerfTest):
         for good in ("65536000", "64m", "64M", "64MB", "0.1GiB", "1.5G"):
             with self.subTest(good=good):
                 self.assertEqual(run("plan", "mlp", "--memory", good).returncode, 0)
-        for bad in ("99999999999999999999", "1e9", "M", "-1M", "500X", "1.5.5G", "64Mx", "inf", "9000P"):
+        for bad in ("1e9", "M", "-1M", "500X", "1.5.5G", "64Mx", "inf", "1.5.5"):
             with self.subTest(bad=bad):
                 self.assert_one_error(run("plan", "mlp", "--memory", bad), "--memory: ", f'"{bad}"', "1.5G")
+        for much in ("99999999999999999999", "9223372036854775807", "9999999T", "9000P", "4097P", "1" + "0" * 400):
+            with self.subTest(much=much):
+                self.assert_one_error(run("plan", "mlp", "--memory", much), "--memory: ", f'"{much}" is more than', "4096P")
+        self.assertEqual(run("plan", "mlp", "--memory", "4096P").returncode, 0)
+        for part in ("1.5", "0.1", "1473663.5B"):
+            with self.subTest(part=part):
+                self.assert_one_error(run("plan", "mlp", "--memory", part), "--memory: ", f'"{part}" is no whole number of bytes')
+        self.assert_one_error(run("plan", "mlp", "--memory", "1.0"), "cap of 1 bytes")
         self.assert_one_error(run("plan", "mlp", "--memory", "1.5K"), "1536 bytes")
 
     def test_names_that_nobody_knows_are_answered_with_those_there_are(self):
@@ -157,6 +165,8 @@ class Requests(KerfTest):
                 self.assert_one_error(answer, flag[1], known)
                 if flag[0] != "--optimizer":
                     self.assertIn(flag[0], answer.stderr)
+        for pairs in ("maybe", "1", "ON", "true"):
+            self.assert_one_error(run("plan", "lenet5", "--cut", "feature", "--pairs", pairs), f'--pairs: there is no "{pairs}"; it is on or off')
         self.assert_one_error(run("train", "resnet"), "resnet", "lenet5")
         self.assert_one_error(run("plan", "mlp", "--sizes", "784-x-10"), "--sizes")
         self.assert_one_error(run("plan", "lenet5", "--objective", "beauty"), "beauty")

@@ -108,6 +108,18 @@ class Compare(KerfTest):
         self.assertIn("mlp 784-10-10", done.stdout)
         self.assertNotIn("they are of", run("compare", mlp, mlp).stdout)
 
+    def test_a_schedule_that_nobody_has_is_missed(self):
+        path, _ = self.plan("a.json", "lenet5", "--workers", 2)
+        plan = json.loads(path.read_text())
+        del plan["checksum"]
+        path.write_text(json.dumps({**plan, "schedule": "nosuch"}))
+        for command in (("compare", path), ("plan", "--check", path), ("train", *SYNTHETIC, *BRIEFLY, "--plan", path, "--out", self.folder / "out"),
+                        ("train", *SYNTHETIC, *BRIEFLY, "--plan", path, "--slots", 5, "--out", self.folder / "out")):
+            with self.subTest(command=command[0]):
+                self.assert_one_error(run(*command), "a.json: the plan's schedule: ", '"nosuch"', "1f1b")
+        # Of no matter to who names another.
+        self.assertEqual(run("schedule", "gpipe", "--plan", path).returncode, 0)
+
     def test_what_is_no_plan_is_named(self):
         plan, _ = self.plan("a.json", "lenet5")
         self.assert_one_error(run("compare", plan, self.folder / "none.json"), "none.json")

@@ -92,6 +92,10 @@ class PlanGraph(KerfTest):
                 (("--format", "placement", "--workers", 9), ("9 workers", "--workers 3"))):
             with self.subTest(arguments=arguments):
                 self.assert_one_error(run("plan", self.graph, *arguments), *words)
+        costs = self.folder / "costs.json"
+        self.assertEqual(run("plan", "lenet5", "--graph-out", costs).returncode, 0)
+        self.assert_one_error(run("plan", costs, "--format", "costs", "--hosts", 2), "--hosts 2: lenet5 says nothing of what nodes take on", "leave the flag out")
+        self.assert_one_error(run("plan", self.graph, "--format", "placement", "--hosts", 2, "--stages-per-worker", 2), "leave out --hosts")
         self.assert_one_error(run("plan", "lenet5", "--format", "placement"), "lenet5", "no such file")
         self.assert_one_error(run("plan", self.folder, "--format", "placement"), "no such file")
         self.assert_one_error(run("plan", self.graph), "graph.json", "no model")
@@ -151,6 +155,11 @@ class PlanGraph(KerfTest):
         plan = self.plan("lenet5", "--assign", stages, "--out", plan_file)
         self.assertEqual([stage["workers"] for stage in plan["stages"]], [[1], [0]])
         self.assertEqual(run("plan", "lenet5", "--check", plan_file).returncode, 0)
+        file = self.folder / "mine.txt"
+        self.assertEqual(run("schedule", "gpipe", "--workers", 2, "--out", file).returncode, 0)
+        for schedule in ("zbv", file):
+            self.assert_one_error(run("plan", "lenet5", "--assign", stages, "--schedule", schedule),
+                                  f"--schedule: {schedule} says which stages a worker has, and so does {stages} of --assign")
 
     def test_check_tells_sound_from_unsound_from_unreadable(self):
         file = self.folder / "checked.json"
@@ -180,7 +189,17 @@ class PlanGraph(KerfTest):
                 ((), json.dumps({**bare, "request": {**bare["request"], "source": "/nowhere/gone.onnx"}}), 2, "gone.onnx"),
                 (("lenet5",), json.dumps({**bare, "layouts": {**bare["layouts"], "fc1.weight": [{"part": 0, "box": ["9-3", "all"]}]}}), 2,
                  "fc1.weight"),
-                (("lenet5",), json.dumps({**bare, "schedule": "nowhere.txt"}), 2, "nowhere.txt"),
+                (("lenet5",), json.dumps({**bare, "schedule": "nowhere.txt"}), 2, "checked.json: the plan's schedule: there is no schedule and no file \"nowhere.txt\""),
+                (("lenet5",), json.dumps({**bare, "schedule": "zbv"}), 1, "schedule zbv has 2 stages on each worker"),
+                (("lenet5",), json.dumps({**bare, "cut": "zigzag"}), 2, "zigzag"),
+                (("lenet5",), json.dumps({**bare, "stages": [{"parts": [0], "first": "conv2"}, {"parts": [1], "first": "pool1"}]}), 1, "the first stage begins with"),
+                (("lenet5",), json.dumps({**bare, "micro_batches": [100, 27]}), 1, "the micro-batches have 127 rows, but the step has 128"),
+                (("lenet5",), json.dumps({**bare, "replicas": 2, "binding": [0, 1, 2], "replica_of_micro_batch": []}), 1, "3 parts are no 2 replicas"),
+                (("lenet5",), json.dumps({**bare, "request": {**bare["request"], "momentum": 0}}), 1, "contradicts"),
+                (("lenet5",), json.dumps({**bare, "layouts": {**bare["layouts"], "fc9.weight": []}}), 1, "has no value of this name"),
+                (("lenet5",), json.dumps({**bare, "routes": [{**bare["routes"][0], "value": "fc9"}]}), 1, 'has no value "fc9"'),
+                ((), json.dumps({first: 0}), 2, "name that: kerf plan MODEL --check FILE"),
+                (("--loss", "mse"), json.dumps({first: 0}), 2, "name that: kerf plan MODEL --check FILE"),
                 (("lenet5",), json.dumps({key: value for key, value in {**bare, "schedule": str(schedule)}.items()
                                           if key not in ("workers", "bottleneck")}), 1, "the schedule has 3 workers, the plan 2"),
                 (("lenet5", "--memory", "1K"), text, 1, "memory cap of 1024 bytes"),

@@ -154,6 +154,9 @@ class Profile(KerfTest):
         self.assertEqual(run("plan", "--from-run", folder, "--cut", "layer").returncode, 0)
         self.assertEqual(run("plan", "--from-run", folder, "--way", "fc*=feature").returncode, 0)
 
+    def test_where_it_cannot_go_is_told_before_anything_is_measured(self):
+        self.assert_one_error(run("profile", "lenet5", "--out", self.folder / "none" / "x.json"), "--out: there is no folder for ", "none/x.json")
+
     def test_what_is_no_profile_of_the_model_is_named(self):
         file, told = self.profile()
         other = run("plan", "mlp", "--profile", file)

@@ -319,7 +319,7 @@ class Sweep(KerfTest):
 
     def test_shows_what_a_schedule_refuses(self):
         points = self.swept("chimera,1f1b", "--workers", "3,4", "--micro-batches", 4)
-        self.assertIn("even number of workers", points[0]["refused"])
+        self.assertIn("even number of stages", points[0]["refused"])
         self.assertNotIn("makespan", points[0])
         self.assertEqual([point["refused"] for point in points[1:]], [None] * 3)
         text = run("schedule", "sweep", "chimera,1f1b", "--workers", "3,4", "--micro-batches", 4).stdout

@@ -143,11 +143,73 @@ class Steering(KerfTest):
                 answer = run("plan", "mlp", "--workers", 2, "--devices", self.file("devices.json", text))
                 self.assert_one_error(answer, "devices.json", *parts)
         for text, *parts in (("conv1", "places.txt:1"), ("# none\n\nconv1 zero", "places.txt:3", "zero"), ("", "places.txt"),
-                             ("cnv1 0", "--place", "conv1"), ("conv1 2", "--place", "0 to 1")):
-            with self.subTest(text):
+                             ("cnv1 0", "--place", "conv1"), ("conv1 2", "--place", "0 to 1"), ("conv1 -0", 'places.txt:1: "-0" is no number of a worker'),
+                             ("c" * 5000 + " 0", 'places.txt:1: no operator of lenet5 fits "ccc..ccc'), ("c*" + "*" * 5000 + " 2", '"c**..***'),
+                             ("conv1 " + "0" * 5000, 'places.txt:1: "000..000')):
+            with self.subTest(text[:20]):
                 answer = run("plan", "lenet5", "--workers", 2, "--place", self.file("places.txt", text))
                 self.assert_one_error(answer, *parts)
+                self.assertLess(len(answer.stderr), 500)
         self.assert_one_error(run("plan", "mlp", "--devices", self.folder / "none.json"), "none.json")
+
+    def test_a_worker_without_work_is_refused_and_the_way_out_is_one(self):
+        for speeds, cut, told, left in (((1000000, 1), "feature", "leave it out of --devices, with --workers 1", (1000000,)),
+                                        ((1000, 1), "feature", "leave it out of --devices, with --workers 1", (1000,)),
+                                        ((1000, 1), "batch", "leave it out of --devices, with --workers 1", (1000,)),
+                                        ((1000000, 1), "free", "leave it out of --devices, with --workers 1", (1000000,)),
+                                        ((1, 1000000, 1000000), "feature", "leave it out of --devices and number the others from 0, with --workers 2", (1000000, 1000000)),
+                                        ((1000000, 1, 1000000), "hybrid", "with --workers 2", (1000000, 1000000))):
+            with self.subTest(cut=cut, speeds=speeds):
+                asked = ("lenet5", "--cut", cut, "--workers", len(speeds), "--devices", self.devices(*speeds))
+                answer = run("plan", *asked)
+                self.assert_one_error(answer, "would have nothing to compute", told, code=answer.returncode)
+                plan = self.plan("lenet5", "--cut", cut, "--workers", len(left), "--devices", self.devices(*left))
+                self.assertTrue(all(worker["forward_flops"] > 0 for worker in plan["workers"]))
+        plan = self.plan("lenet5", "--cut", "auto", "--workers", 2, "--devices", self.devices(1000, 1))
+        self.assertEqual([tried["cut"] for tried in plan["tried"] if tried["cut"].startswith("feature") and "step_seconds" in tried], [])
+        self.assertNotEqual(plan["cut"], "feature")
+
+    def test_ways_out_are_some(self):
+        for asked, told, then in (
+                (("mlp", "--cut", "free", "--pattern", "block-cyclic:300"), ("blocks of 300 units", "use --pattern block-cyclic:255"),
+                 ("mlp", "--cut", "free", "--pattern", "block-cyclic:255")),
+                (("mlp", "--cut", "free", "--pattern", "block-cyclic:300"), ("use --workers 2 or fewer",),
+                 ("mlp", "--cut", "free", "--pattern", "block-cyclic:300", "--workers", 2)),
+                (("mlp", "--apart", "fc1,fc2,fc3,relu1", "--workers", 3), ("--apart asks", "give --workers 4"),
+                 ("mlp", "--apart", "fc1,fc2,fc3,relu1", "--workers", 4)),
+                (("mlp", "--cut", "feature", "--schedule", "chimera"), ("even number of stages", "feature cut has one", "--cut layer --workers 4"),
+                 ("mlp", "--cut", "layer", "--schedule", "chimera", "--workers", 4)),
+                (("mlp", "--cut", "batch", "--schedule", "dualpipe", "--workers", 2), ("batch cut has one", "give --cut layer"),
+                 ("mlp", "--cut", "layer", "--schedule", "dualpipe", "--workers", 2)),
+                (("mlp", "--cut", "hybrid", "--schedule", "chimera", "--workers", 4, "--stages", 3), ("not 3", "use 2 or 4", "--stages of a hybrid cut"),
+                 ("mlp", "--cut", "hybrid", "--schedule", "chimera", "--workers", 4, "--stages", 2))):
+            with self.subTest(asked=asked):
+                answer = run("plan", *asked)
+                self.assert_one_error(answer, *told, code=answer.returncode)
+                self.plan(*then)
+
+    def test_what_is_asked_of_the_choice_is_told(self):
+        plan, run_folder = self.folder / "plan.json", self.folder / "run"
+        asked = ("lenet5", "--workers", 2, "--cut", "auto", "--slack", 0.25)
+        told = self.plan(*asked, "--out", plan)
+        self.assertEqual(told["asked"], {"automatic": True, "slack": 0.25})
+        self.assertIn("asked: --cut auto --slack 0.25\n", run("plan", *asked).stdout)
+        kept = json.loads(plan.read_text())["request"]["steering"]
+        self.assertEqual({key: kept[key] for key in ("automatic", "slack")}, told["asked"])
+        self.assertEqual(run("plan", "--check", plan).returncode, 0)
+        self.assertEqual(run("compare", plan, plan).returncode, 0)
+        done = run("train", "--plan", plan, *SMALL[:2], "--steps", 2, "--no-test", "--out", run_folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("asked: --cut auto --slack 0.25\n", run("report", run_folder).stdout)
+        # The cut is said now, and nothing is chosen by bytes.
+        anew = self.plan("--from-run", run_folder)
+        self.assertEqual(anew["cut"], told["cut"])
+        self.assertNotIn("slack", anew.get("asked", {}))
+        for cut in ("feature", "hybrid", "auto"):
+            self.assertTrue(self.plan("mlp", "--cut", cut, "--pairs", "off")["asked"]["without_pairs"], cut)
+            self.assertNotIn("without_pairs", self.plan("mlp", "--cut", cut).get("asked", {}), cut)
+        self.assertIn("asked: --pairs off\n", run("plan", "mlp", "--cut", "feature", "--pairs", "off").stdout)
+        self.assertNotIn("pattern", self.plan("gpt", "--cut", "auto")["asked"], "nobody named one")
 
     def test_what_does_not_go_together_is_refused(self):
         places = self.file("places.txt", "fc1 0\n")
@@ -172,6 +234,12 @@ class Steering(KerfTest):
                 answer = run("plan", "mlp", "--workers", 2, *flags)
                 self.assertIn(answer.returncode, (2, 3), answer.stderr)
                 self.assert_one_error(answer, *parts, code=answer.returncode)
+        much = "c" * 5000
+        for flags in (("--way", much), ("--way", much + "=batch"), ("--way", "fc1=" + much), ("--way", much + "=whole:9"), ("--together", much), ("--apart", much + ",fc1"),
+                      ("--cut", "free", "--pattern", much), ("--apart", "*" * 5000 + ",fc1")):
+            answer = run("plan", "mlp", "--workers", 2, *flags)
+            self.assert_one_error(answer, flags[-2], "..")
+            self.assertLess(len(answer.stderr), 500)
         plan = self.folder / "plan.json"
         self.plan("mlp", "--workers", 2, "--out", plan)
         self.assert_one_error(run("train", "--plan", plan, "--apart", "fc1,fc2"), "--apart", "made already")

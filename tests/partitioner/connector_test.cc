@@ -3,12 +3,15 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
 
 #include "partitioner/builder.h"
+#include "partitioner/connector_words.h"
 #include "partitioner/cut.h"
+#include "partitioner/disjoint_boxes.h"
 #include "partitioner/sums.h"
 #include "partitioner/zoo.h"
 #include "tests/partitioner/cover.h"
@@ -294,6 +297,62 @@ TEST(Connect, ADivisionThatAnOperatorCannotHonourIsRefusedByName) {
   EXPECT_EQ(refusal(model, division),
             "node softmax: Softmax cannot compute [all, 0-4]: it divides its features: Softmax "
             "sums along axis 1, which it needs whole; its iterations are split on axis 1 over 0,1");
+}
+
+// ---- many of them
+
+Box box_of(std::vector<IndexSet> axes) { return {std::move(axes)}; }
+
+TEST(DisjointBoxes, AreSeenWhereTheyFollowOneAnother) {
+  const IndexSet all = IndexSet::all();
+  const auto follow = [](const std::vector<Box>& boxes) {
+    std::vector<const Box*> each;
+    for (const Box& box : boxes) each.push_back(&box);
+    return follow_one_another(each);
+  };
+  const auto rows = [&](int64_t begin, int64_t end) {
+    return box_of({IndexSet::range(begin, end), all});
+  };
+  const auto columns = [&](int64_t begin, int64_t end) {
+    return box_of({all, IndexSet::range(begin, end)});
+  };
+  EXPECT_TRUE(follow({}));
+  EXPECT_TRUE(follow({Box::whole(2)}));
+  EXPECT_TRUE(follow({rows(4, 6), rows(0, 2), rows(2, 4)}));
+  EXPECT_TRUE(follow({columns(0, 3), columns(3, 5)}));
+  EXPECT_TRUE(follow({rows(0, 4), box_of({IndexSet::none(), all}), rows(4, 8)}));
+  EXPECT_FALSE(follow({rows(0, 4), rows(3, 6)}));
+  EXPECT_FALSE(follow({rows(0, 4), rows(0, 4)}));
+  EXPECT_FALSE(follow({rows(0, 4), columns(4, 8)}));
+  EXPECT_FALSE(follow({rows(0, 8), rows(2, 4), rows(4, 6)}));
+  EXPECT_FALSE(follow({box_of({IndexSet::of({0, 2}), all}), rows(1, 2)}))
+      << "nothing in common, which takes another look";
+}
+
+// What was found for one route serves others: in whatever order they are asked about.
+TEST(ConnectorWords, AreThoseOfEachRouteByItself) {
+  for (const Cut cut : {Cut::kFeature, Cut::kBatch}) {
+    PlanRequest request;
+    request.cut = cut;
+    request.workers = 5;
+    const Model model = model_for(mlp_of(3, 24), request);
+    const Sources sources(model, cut == Cut::kFeature ? cut_feature(model, request).division
+                                                      : cut_batch(model, request).division);
+    const Sums sums(sources);
+    std::vector<Route> routes = connect(sums);
+    ASSERT_FALSE(routes.empty());
+    std::set<std::string> all;
+    Random random(7);
+    for (int order = 0; order < 3; ++order) {
+      ConnectorWords words(sums);
+      for (const Route& route : routes) {
+        EXPECT_EQ(words.of(route), connector_words(sums, route));
+        all.insert(words.of(route));
+      }
+      std::shuffle(routes.begin(), routes.end(), random);
+    }
+    EXPECT_GT(all.size(), 1U);
+  }
 }
 
 }  // namespace

@@ -53,6 +53,10 @@ TEST(Devices, EveryMistakeIsNamed) {
               AllOf(HasSubstr("d.json: worker 0"), HasSubstr("\"memory\"")));
   EXPECT_THAT(refusal(R"({"0": {"speed": 1}, "2": {"speed": 1}})"), HasSubstr("worker 2"));
   EXPECT_THAT(refusal(R"({"0": {"speed": 1}, "one": {"speed": 1}})"), HasSubstr("\"one\""));
+  for (const char* none : {"{}", "[]", R"([{"speed": 1}])", "\"two\"", "2"})
+    EXPECT_THAT(refusal(none), HasSubstr("d.json: \"workers\" wants an object")) << none;
+  EXPECT_THAT(refusal(R"({"-0": {"speed": 1}, "1": {"speed": 1}})"),
+              HasSubstr("\"-0\" is no number"));
   EXPECT_THAT(refusal(R"({"0": {"speed": 1}})"), HasSubstr("worker 1 is not listed"));
   EXPECT_THAT(refusal(R"({"0": {"speed": 1}, "1": {"speed": 1}, "2": {"speed": 1}})"),
               HasSubstr("there is no worker 2"));
@@ -249,6 +253,53 @@ TEST(Devices, OneThatIsTooSlowForAnySampleIsNamed) {
   request.speed.capacities = with_speeds({1, 1e6});
   EXPECT_THAT(message_of([&] { made(model, request); }),
               AllOf(HasSubstr("worker 0"), HasSubstr("leave it out of --devices")));
+}
+
+// It would have copies of what only moves the images, and nothing of its own.
+TEST(Devices, OneThatIsTooSlowForAnyFeatureIsNamed) {
+  const Model model = make_zoo_model("lenet5", {});
+  for (const Cut cut : {Cut::kFeature, Cut::kFree}) {
+    PlanRequest request = free_request(2);
+    request.cut = cut;
+    request.speed.capacities = with_speeds({1e6, 1});
+    EXPECT_THAT(message_of([&] { made(model, request); }),
+                AllOf(HasSubstr("worker 1 would have nothing to compute"),
+                      HasSubstr("leave it out of --devices, with --workers 1")));
+  }
+  PlanRequest request = request_of(Cut::kFeature, 3);
+  request.speed.capacities = with_speeds({1, 1e6, 1});
+  EXPECT_THAT(message_of([&] { made(model, request); }),
+              HasSubstr("leave workers 0, 2 out of --devices and number the others from 0, with "
+                        "--workers 1"));
+  request = request_of(Cut::kHybrid, 3);
+  request.stages = 2;
+  request.speed.capacities = with_speeds({1e6, 1, 1e6});
+  EXPECT_THAT(message_of([&] { made(model, request); }),
+              AllOf(HasSubstr("worker 1 would have nothing to compute"), HasSubstr("of stage 0"),
+                    HasSubstr("with --workers 2")));
+}
+
+// Rows for each, whether of fewer micro-batches or of a larger batch.
+TEST(Devices, OneThatIsTooSlowForAnySampleGetsOneAsIsSaid) {
+  const Model model = small_mlp();
+  const auto refusal = [&](const PlanRequest& request) {
+    return message_of([&] { made(model, request); });
+  };
+  const auto number_behind = [](const std::string& text, const std::string& flag) {
+    const size_t at = text.find("or use " + flag + " ");
+    return at == std::string::npos ? 0 : std::stoi(text.substr(at + flag.size() + 8));
+  };
+  PlanRequest request = request_of(Cut::kBatch, 2);
+  request.batch = 128;
+  request.micro_batches = 8;
+  request.speed.capacities = with_speeds({100, 1});
+  request.micro_batches = number_behind(refusal(request), "--micro-batches");
+  EXPECT_EQ(request.micro_batches, 2) << "64 rows are the fewest of which 1 in 101 is one";
+  EXPECT_EQ(refusal(request), "no error");
+  request.speed.capacities = with_speeds({1000, 1});
+  request.batch = number_behind(refusal(request), "--batch");
+  EXPECT_GT(request.batch, 128);
+  EXPECT_EQ(refusal(request), "no error");
 }
 
 // Stack 1 of one product, whose columns are to be divided.

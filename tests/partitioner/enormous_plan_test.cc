@@ -78,6 +78,13 @@ TEST(EnormousPlan, ThatTakesAStretchOfEachRowIsRefused) {
             64 << 20);
 }
 
+TEST(EnormousPlan, OfPebibytesIsReadAsItWasWritten) {
+  const Model model = make_zoo_model("gpt");
+  const Plan plan = plan_of(model, request_of(Cut::kLayer, 2, int64_t{1} << 29, 2048));
+  EXPECT_GT(plan.workers[0].activation_bytes, int64_t{1} << 50);
+  EXPECT_EQ(read_plan(model, write_plan(model, plan), "p.json"), plan);
+}
+
 TEST(EnormousPlan, OfMoreMicroBatchesThanAnyoneHasIsRefused) {
   const Model model = small_mlp();
   Json json = parse_json(

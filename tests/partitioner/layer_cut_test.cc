@@ -180,6 +180,14 @@ TEST(LayerCut, NamesTheOperatorOfMoreRowsThanItsKernelCounts) {
   EXPECT_THAT(with("lstm-lm", int64_t{1} << 31), HasSubstr("lstm-lm/lstm: computes"));
 }
 
+TEST(LayerCut, NamesTheFlagsWhereSlotsTakeMoreThanThereIs) {
+  PlanRequest request = request_of(Cut::kLayer, 2, int64_t{1} << 31, 1024);
+  const std::string text = complaint([&] { plan_of(make_zoo_model("gpt"), request); });
+  EXPECT_THAT(text, HasSubstr("the slots of h.2.ln_1.output, 1026 of "));
+  for (const char* flag : {"a smaller --batch", "fewer --slots", "more --micro-batches"})
+    EXPECT_THAT(text, HasSubstr(flag));
+}
+
 TEST(LayerFront, IsOfWorkersThatAreAlikeAndUnsteered) {
   const Model model = small_mlp();
   PlanRequest request = request_of(Cut::kLayer, 2);

@@ -74,13 +74,24 @@ TEST_F(StandingPredictions, AreRefusedByNameWhereTheyDiffer) {
 
 // What kernels take for themselves is the library's of a machine, or a GPU's.
 TEST_F(StandingPredictions, AreThoseOfThisMachineAsToKernels) {
-  for (const int by : {-4096, 4096}) {
+  for (const int by : {64, 4096}) {
     Json json = parse_json(write_plan(model_, plan_), "p.json");
     json.erase("checksum");
     Json& peak = json["workers"][1]["peak_bytes"];
     peak = peak.get<int64_t>() + by;
     EXPECT_EQ(read_plan(model_, readable_json(json), "p.json"), plan_);
   }
+}
+
+TEST_F(StandingPredictions, OfAPeakAreNoLessThanItsTensors) {
+  const auto& worker = plan_.workers[1];
+  const auto by = static_cast<double>(*worker.tensor_bytes - worker.peak_bytes);
+  EXPECT_EQ(refusal_of("peak_bytes", by), "");
+  EXPECT_THAT(refusal_of("peak_bytes", by - 1),
+              AllOf(HasSubstr(format("\"peak_bytes\" of worker 1 is {}, but its tensors alone take "
+                                     "{};",
+                                     *worker.tensor_bytes - 1, *worker.tensor_bytes)),
+                    HasSubstr("remove \"workers\"")));
 }
 
 // As it was written before a file told what tensors take.

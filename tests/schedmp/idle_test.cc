@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "schedmp/idle_share.h"
 #include "schedmp/schedules.h"
 #include "schedmp/staircase.h"
 #include "tests/schedmp/named_schedules.h"
@@ -81,6 +84,32 @@ TEST(Idle, OfAStepThatGoesOnIsUntilTheNext) {
   const std::vector<Idle> waits = idle_of_period(rows, 1, chain_of_stages(2), late);
   EXPECT_DOUBLE_EQ(waits[1].imbalance, 1) << "computed by -2, waited for from -3";
   EXPECT_DOUBLE_EQ(waits[1].communication, 14);
+}
+
+// Summed up in another order than time goes by, work may exceed it by its last digits.
+TEST(Idle, IsNeverBelowNothing) {
+  const double work = 0.1 + 0.2;
+  ASSERT_GT(work, 0.3);
+  EXPECT_EQ(idle_share(work, 0.3), 0);
+  EXPECT_EQ(idle_share(0, 0), 0);
+  EXPECT_DOUBLE_EQ(idle_share(1, 4), 0.75);
+
+  const Schedule rows = parse_schedule(
+      "kerf-schedule 1\nname x\nworkers 1\nmicro-batches 2\nstage 0 on 0\n"
+      "row 0: 0F0 0F1 0B0 0B1\n",
+      "test");
+  const Unfolded unfolded{{{{0, 0.1}, {0.1, 0.3}, {0.3, 0.4}, {0.4, 0.7}}}, {}};
+  for (const double share : {bubble(rows, unfolded).step, bubble(rows, unfolded).span}) {
+    EXPECT_GE(share, 0);
+    EXPECT_FALSE(std::signbit(share));
+  }
+  // Of a row that follows itself: 0.1 + (0.7 - 0.1) is not 0.7.
+  const Unfolded late{{{{0.1, 0.2}, {0.2, 0.3}, {0.3, 0.4}, {0.4, 0.7}}}, {}};
+  for (const Unfolded& each : {unfolded, late}) {
+    const Idle idle = idle_of_period(rows, 2, chain_of_stages(1), each)[0];
+    for (const double part : {idle.dependency, idle.communication, idle.imbalance})
+      EXPECT_GE(part, 0);
+  }
 }
 
 TEST(Speeds, DivideWhatActionsTake) {

@@ -192,11 +192,12 @@ TEST(DualPipe, BeginsAtBothEnds) {
   EXPECT_EQ(begin(3, 9), "3F0 4F10 3F1 4F11 3F2 4F12 3F3 4F13 3F4 ");
 }
 
-TEST(BothWays, NeedAnEvenNumberOfWorkers) {
+TEST(BothWays, NeedAnEvenNumberOfStages) {
   for (const char* name : {"chimera", "dualpipe"}) {
     EXPECT_EQ(make_schedule(name, chain_of({{0}, {1}}), 4), made(name, 2, 4));
     EXPECT_THAT([&] { made(name, 3, 6); },
-                testing::ThrowsMessage<Error>(HasSubstr("needs an even number of workers, not 3")));
+                testing::ThrowsMessage<Error>(testing::AllOf(
+                    HasSubstr("needs an even number of stages, not 3"), HasSubstr("use 2 or 4"))));
     EXPECT_THAT(
         [&] {
           make_schedule(name, chain_of({{0}, {1}, {1}, {0}, {0}, {1}}, 3), 4);

@@ -75,6 +75,22 @@ TEST(Simulate, GPipeOfEqualStagesTakesWhatTheFormulaSays) {
     }
 }
 
+// One worker waits for nobody: what it is idle of the step is rounding, and never below nothing.
+TEST(Simulate, NobodyIsIdleForLessThanNothing) {
+  const Model model = partitioner::make_zoo_model("lenet5", {});
+  for (const char* name : {"1f1b", "zbv", "interleaved", "zb-h1"})
+    for (const int micro_batches : {3, 7, 8}) {
+      PlanRequest request = request_of(Cut::kLayer, shape_of(name).chunks, micro_batches, {});
+      request.placement.assign(static_cast<size_t>(request.workers), 0);
+      const Plan plan = plan_of(model, request);
+      const auto timeline = simulated(
+          model, plan, make_schedule(name, pipeline_of(model, plan), micro_batches), request.speed);
+      ASSERT_TRUE(timeline);
+      EXPECT_GE(timeline->idle(0), 0) << name << micro_batches;
+      EXPECT_NEAR(timeline->idle(0), 0, 1e-9) << name << micro_batches;
+    }
+}
+
 // Of each stage of a chain that is cut by layers, for a micro-batch of so many rows.
 struct StageCost {
   double forward = 0, input_gradient = 0, weight_gradient = 0;
