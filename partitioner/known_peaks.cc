@@ -73,19 +73,17 @@ std::vector<int64_t> KnownPeaks::up_to(double most, const Assignment& assignment
 }
 
 const std::vector<int64_t>& KnownPeaks::known(const Assignment& assignment, PeakFigure figure) {
-  Stages stages;
+  Division division;
   for (const Stage& stage : assignment.stages) {
-    stages.first.push_back(stage.nodes);
-    stages.second.push_back(stage.interleaved);
+    division.first.push_back(stage.nodes);
+    division.second.push_back(stage.interleaved);
   }
-  stages.second.insert(stages.second.end(), assignment.binding.begin(), assignment.binding.end());
-  stages.second.push_back(static_cast<int>(figure));
-  std::list<Known>& divided_so = known_[std::move(stages)];
-  const bool say_all = request_.cut == Cut::kLayer;
-  for (const Known& known : divided_so)
-    if (say_all || known.division == assignment.division) return known.peaks;
-  divided_so.push_back({say_all ? Division() : assignment.division, peaks_of(assignment, figure)});
-  return divided_so.back().peaks;
+  division.second.insert(division.second.end(), assignment.binding.begin(),
+                         assignment.binding.end());
+  division.second.push_back(static_cast<int>(figure));
+  const auto [found, fresh] = peaks_.try_emplace(std::move(division));
+  if (fresh) found->second = peaks_of(assignment, figure);
+  return found->second;
 }
 
 std::vector<int64_t> KnownPeaks::peaks_of(const Assignment& assignment, PeakFigure figure) const {

@@ -3,7 +3,6 @@
 // that a division can take is known in a fraction of the time. Used by one thread.
 #pragma once
 
-#include <list>
 #include <map>
 #include <utility>
 #include <vector>
@@ -20,7 +19,8 @@ bool interleave_above(const PlanRequest& caps, const std::vector<int64_t>& of_wo
 
 class KnownPeaks {
  public:
-  // Borrows the model and `in_flight`; caps of the request do not count.
+  // Borrows the model and `in_flight`; caps of the request do not count. Divisions are told apart
+  // by their stages and the binding: of other cuts than by layer one each has its own KnownPeaks.
   KnownPeaks(const Model& model, const PlanRequest& request, const InFlight& in_flight)
       : model_(model),
         request_(request),
@@ -35,11 +35,7 @@ class KnownPeaks {
 
  private:
   // Nodes of each stage; of each whether it is interleaved, the binding, and the figure.
-  using Stages = std::pair<std::vector<std::vector<NodeId>>, std::vector<int>>;
-  struct Known {
-    Division division;  // empty of a layer cut, whose stages say all
-    std::vector<int64_t> peaks;
-  };
+  using Division = std::pair<std::vector<std::vector<NodeId>>, std::vector<int>>;
 
   const std::vector<int>& binding_of(const Assignment& assignment) const {
     return assignment.binding.empty() ? frame_.binding : assignment.binding;
@@ -53,7 +49,7 @@ class KnownPeaks {
   const PlanRequest request_;
   const InFlight& in_flight_;
   const Plan frame_;  // what plans of all divisions have in common
-  std::map<Stages, std::list<Known>> known_;
+  std::map<Division, std::vector<int64_t>> peaks_;
 };
 
 }  // namespace kerf::partitioner

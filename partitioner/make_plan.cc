@@ -76,7 +76,9 @@ std::optional<Assignment> assign(const Model& model, const PlanRequest& request,
                                  const InFlight& in_flight, KnownPeaks& known,
                                  bool any_will_do = false) {
   const auto peaks = [&](const Assignment& assignment, std::optional<double> most) {
-    return most ? known.up_to(*most, assignment) : known.of(assignment, request);
+    if (most) return known.up_to(*most, assignment);
+    if (request.cut == Cut::kLayer) return known.of(assignment, request);
+    return KnownPeaks(model, request, in_flight).of(assignment, request);
   };
   return row_of(request.cut).make({model, request, in_flight, peaks, any_will_do});
 }

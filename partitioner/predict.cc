@@ -156,48 +156,54 @@ class Prediction {
     // Beside those that wait to be read again one that does not.
     return flight(end).checkpointed + (let_go.forward ? 1 : 0);
   }
+  // Of a route, of which it may be known only that it is between these.
   struct Held {
+    int least = 0;
     int most = 0;
-    bool is_known = true;  // else only that it is no more
   };
   // A message is held while either end holds it. Who keeps what it sent for its gradients, and is
   // sent one of it by the receiver, has that after the receiver's I, so that beside these messages
   // there are only those that wait for the receiver's W. Whoever else reads on in what it sent has
   // messages while the receiver has others.
-  Held held_at_most(const Route& route) const {
-    if (!is_carried(model_, route, request_.trains)) return {0};
+  Held held_of(const Route& route) const {
+    if (!is_carried(model_, route, request_.trains)) return {0, 0};
     const RouteEnds& ends = ends_[static_cast<size_t>(route.id)];
-    if (is_of_step(model_, route) || is_brief(route, ends)) return {1};
+    if (is_of_step(model_, route) || is_brief(route, ends)) return {1, 1};
     const Part& sender = parts_[static_cast<size_t>(route.from)];
     const Part& receiver = parts_[static_cast<size_t>(route.to)];
     // Of this step, and of the next one where that is begun in it.
     const int ahead = std::max(flight(sender).ahead, flight(receiver).ahead);
     const int all = plan_.micro_batches + ahead;
-    const auto is_mixed = [&](const Part& end) { return end.recomputes() || mixes(end); };
-    const bool is_plain = ahead == 0 && !is_mixed(sender) && !is_mixed(receiver);
+    // Of an end that recomputes, or mixes, or goes on with the next step, no more than it may hold.
+    const auto is_counted = [&](const Part& end) {
+      return ahead == 0 && !end.recomputes() && !mixes(end);
+    };
     const auto& [retired, released] = ends;
     const int received = held_by(receiver, route, released);
+    const int least = is_counted(receiver) ? received : 1;
     if (!retired.forward && !retired.input_gradient && !retired.weight_gradient)
-      return {received, is_plain};
+      return {least, received};
     const int sent = held_by(sender, route, retired);
+    const int least_of_both = std::max(least, is_counted(sender) ? sent : 1);
     if (route.gradient || retired.forward ||
         !returned_.contains({route.value, route.to, route.from}))
-      return {std::min(all, received + sent), false};
+      return {least_of_both, std::min(all, received + sent)};
     const int waiting = released.weight_gradient ? handed(receiver) : 0;
-    return {std::max(received, std::min(all, sent + waiting)), is_plain && waiting == 0};
+    return {least_of_both, std::max(received, std::min(all, sent + waiting))};
   }
   // By route: as counted, and where that leaves a doubt, as the schedule has it.
   std::vector<int> held() const {
-    std::vector<int> counted;
-    bool are_known = true;
+    std::vector<int> least;
+    std::vector<int> most;
     for (const Route& route : plan_.routes) {
-      const Held held = held_at_most(route);
-      counted.push_back(held.most);
-      are_known = are_known && held.is_known;
+      const Held held = held_of(route);
+      least.push_back(held.least);
+      most.push_back(held.most);
     }
-    if (are_known) return counted;
+    if (peaks_alone_ == PeakFigure::kLeast) return least;
+    if (least == most) return most;
     std::vector<int> played = in_flight_.held(model_, plan_, parts_);
-    return played.empty() ? counted : played;
+    return played.empty() ? most : played;
   }
 
   void add_slots() {

@@ -7,7 +7,7 @@ namespace kerf::partitioner {
 
 namespace {
 
-// So large that nothing takes it, and so small that the sum of all workers' is a number.
+// Numbers that JSON's readers know exactly, and the sum of all workers' of them is one here.
 constexpr int64_t kMostPredicted = (int64_t{1} << 53) - 1;
 static_assert(kMostPredicted <= std::numeric_limits<int64_t>::max() / kMostWorkers);
 

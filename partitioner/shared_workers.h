@@ -27,7 +27,8 @@ std::variant<Plan, Infeasible> plan_shared_workers(const Model& model, const Pla
                                                    const InFlight& in_flight,
                                                    const Objective& objective);
 
-// The same, where who asks has no use for what would fit.
+// Where who asks has no use for what would fit: plan_shared_workers() may still find one, as it
+// looks for ever less memory from what would fit down.
 std::optional<Plan> shared_workers_within(const Model& model, const PlanRequest& request,
                                           const InFlight& in_flight, const Objective& objective);
 

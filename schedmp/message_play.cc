@@ -6,6 +6,7 @@
 #include "partitioner/let_go.h"
 #include "runtime/error.h"
 #include "schedmp/interpreter.h"
+#include "schedmp/verify.h"
 
 namespace kerf::schedmp {
 
@@ -188,17 +189,32 @@ bool MessagePlay::advance(size_t worker) {
 
 std::set<int> steps_to_play(const Steps& steps) { return {1, steps.proving_steps()}; }
 
-void raise_held(const Model& model, const Plan& plan, const std::vector<Part>& parts,
+bool raise_held(const Model& model, const Plan& plan, const std::vector<Part>& parts,
                 const std::vector<Rehearsal>& workers, const Steps& steps, std::vector<int>& held) {
   const std::vector<partitioner::RouteEnds> ends = ends_of_routes(plan, parts);
   const std::vector<int> nothing(plan.routes.size());
+  bool finished = true;
   for (const int count : steps_to_play(steps)) {
-    const MessagePlay play(model, plan, workers, steps, count, nothing, MessagePlay::kUnlimited);
+    MessagePlay play(model, plan, workers, steps, count, nothing, MessagePlay::kUnlimited);
+    finished = play.finished() && finished;
     for (size_t route = 0; route < held.size(); ++route) {
       const int most = is_brief(plan.routes[route], ends[route]) ? 1 : MessagePlay::kUnlimited;
       held[route] = std::max(held[route], std::min(play.held_at_most()[route], most));
     }
   }
+  return finished;
+}
+
+std::vector<int> held_by_routes(const Schedule& schedule, const Model& model, const Plan& plan,
+                                const std::vector<Part>& parts) {
+  if (!check_fits(schedule, plan).empty()) return {};
+  const Steps steps(schedule);
+  std::vector<Rehearsal> workers;
+  for (int worker = 0; worker < schedule.workers(); ++worker)
+    workers.push_back(rehearse(parts_of(parts, worker), steps, worker));
+  std::vector<int> held(plan.routes.size());
+  if (!raise_held(model, plan, parts, workers, steps, held)) return {};
+  return held;
 }
 
 }  // namespace kerf::schedmp

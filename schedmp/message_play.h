@@ -99,9 +99,15 @@ class MessagePlay {
 std::set<int> steps_to_play(const Steps& steps);
 
 // Raises what routes hold to what they do in steps one behind the other; one message of those of
-// which that is enough (let_go.h).
-void raise_held(const partitioner::Model& model, const partitioner::Plan& plan,
+// which that is enough (let_go.h). Whether all steps came to their end; else it may be too little.
+bool raise_held(const partitioner::Model& model, const partitioner::Plan& plan,
                 const std::vector<partitioner::Part>& parts, const std::vector<Rehearsal>& workers,
                 const Steps& steps, std::vector<int>& held);
+
+// By route, what its ends hold at once, for partitioner::InFlight; empty of a schedule that is none
+// of the plan's, or does not come to its end.
+std::vector<int> held_by_routes(const Schedule& schedule, const partitioner::Model& model,
+                                const partitioner::Plan& plan,
+                                const std::vector<partitioner::Part>& parts);
 
 }  // namespace kerf::schedmp

@@ -32,6 +32,7 @@ class InFlightUntil final : public partitioner::InFlight {
   }
   std::vector<int> held(const partitioner::Model& model, const partitioner::Plan& plan,
                         const std::vector<partitioner::Part>& parts) const override {
+    end_if_stopped_();
     return of_->held(model, plan, parts);
   }
   bool splits() const override { return of_->splits(); }

@@ -112,7 +112,8 @@ class LayerCut {
         auto result = found(least);
         result->is_least = true;
         // Several passes take less interleaved than not, as all were looked at.
-        result->is_proved_least = capped.looked_at_all() && task_.request.micro_batches > 1;
+        result->is_proved_least = capped.looked_at_all() && task_.request.micro_batches > 1 &&
+                                  !task_.request.updates_within;
         return result;
       }
       fits = std::move(least);

@@ -39,9 +39,8 @@ int workers_that_meet(const CutTask& task, const std::function<bool(const CutTas
       if (meets({task.model, request, task.in_flight, task.peaks})) return workers;
     } catch (const RulesUnmet&) {
       continue;
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::kInfeasible) throw;
-      return 0;
+    } catch (const Error& error) {  // no plan of so many, whatever the rules
+      if (error.code() == ErrorCode::kInternal) throw;
     }
   }
   return 0;

@@ -1,11 +1,10 @@
-// Micro-batches in flight, counted in rows.
+// Micro-batches in flight, counted in rows; what routes hold meanwhile, played.
 #include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "runtime/error.h"
-#include "schedmp/interpreter.h"
 #include "schedmp/message_play.h"
 #include "schedmp/schedules.h"
 #include "schedmp/steps.h"
@@ -22,40 +21,48 @@ using partitioner::Part;
 using partitioner::Plan;
 
 // By group of the pipeline: how many micro-batches a stage has between their F and their I, between
-// F and their last gradient, and between I and W, on any of its workers, at most. Of a pipeline of
-// one replica, what any of the schedule's has; of stages that the rows lack, all micro-batches.
+// F and their last gradient, and between I and W, on any of its workers, at most. Where the
+// schedule has other replicas than the pipeline, what any of them has; of stages that the rows
+// lack, all micro-batches.
 class FlightCount {
  public:
-  // Of the steps of a run.
+  // Of the steps of a run. Borrows the schedule.
   FlightCount(const Schedule& schedule, const Pipeline& pipeline)
       : schedule_(schedule),
         stages_(static_cast<size_t>(pipeline.graph.stages())),
-        has_replicas_(pipeline.groups.size() > stages_),
-        flights(std::max(pipeline.groups.size(), stages_)) {
-    if (schedule.trains()) {
-      for (Flight& flight : flights) flight.merges = false;
-      const Schedule full = in_full_flight(schedule);
-      for (const std::vector<Action>& row : full.rows) count(row);
-    } else {
-      for (Flight& flight : flights)  // nothing is kept for gradients
-        flight.kept = flight.kept_for_weights = 1;
+        by_replica_(schedule.replicas > 1 &&
+                    pipeline.groups.size() == stages_ * static_cast<size_t>(schedule.replicas)),
+        flights_(std::max(pipeline.groups.size(), stages_)) {}
+
+  std::vector<Flight> of_all() && {
+    if (schedule_.trains())
+      count_rows();
+    else
+      for (Flight& flight : flights_) flight.kept = flight.kept_for_weights = 1;
+    const int all = schedule_.micro_batches;
+    for (size_t group = 0; group < flights_.size(); ++group) {
+      if (group >= stages_ && !by_replica_) flights_[group] = flights_[group % stages_];
+      if (group % stages_ >= static_cast<size_t>(schedule_.stages()))
+        flights_[group] = {all, all, all};
     }
-    for (const auto& [group, micro_batch] : recomputed_) ++flights[group].recomputed;
-    const int all = schedule.micro_batches;
-    for (size_t group = 0; group < flights.size(); ++group)
-      if (group % stages_ >= static_cast<size_t>(schedule.stages()))
-        flights[group] = {all, all, all};
-    if (schedule.updates_within()) add_versions();
+    if (schedule_.updates_within()) add_versions();
+    return std::move(flights_);
   }
 
  private:
+  void count_rows() {
+    for (Flight& flight : flights_) flight.merges = false;
+    const Schedule full = in_full_flight(schedule_);
+    for (const std::vector<Action>& row : full.rows) count(row);
+    for (const auto& [group, micro_batch] : recomputed_) ++flights_[group].recomputed;
+  }
   void add_versions() {
     const std::vector<StageVersions> versions = versions_of(schedule_);
     const int ahead = ahead_of(schedule_);
-    for (size_t group = 0; group < flights.size(); ++group) {
+    for (size_t group = 0; group < flights_.size(); ++group) {
       if (group % stages_ >= versions.size()) continue;
-      flights[group].versions = versions[group % stages_].kept;
-      flights[group].ahead = ahead;
+      flights_[group].versions = versions[group % stages_].kept;
+      flights_[group].ahead = ahead;
     }
   }
   void count(const std::vector<Action>& row) {
@@ -68,7 +75,7 @@ class FlightCount {
       if (static_cast<size_t>(action.stage) >= stages_ || action.micro_batch < 0) continue;
       Flight& has = now[schedule_.group(action.stage, action.micro_batch)];
       begin(action, recomputed.contains({action.stage, action.micro_batch}), has);
-      Flight& most = flights[counted(action.stage, action.micro_batch)];
+      Flight& most = flights_[counted(action.stage, action.micro_batch)];
       most.merges = most.merges || action.kind == ActionKind::kBackward;
       for (const auto count : {&Flight::kept, &Flight::kept_for_weights, &Flight::handed,
                                &Flight::checkpointed, &Flight::entered})
@@ -77,7 +84,8 @@ class FlightCount {
     }
   }
   size_t counted(int stage, int micro_batch) const {
-    return has_replicas_ ? schedule_.group(stage, micro_batch) : static_cast<size_t>(stage);
+    const size_t before = by_replica_ ? static_cast<size_t>(schedule_.replica(micro_batch)) : 0;
+    return before * stages_ + static_cast<size_t>(stage);
   }
   static void begin(const Action& action, bool is_recomputed, Flight& has) {
     const bool forward = action.kind == ActionKind::kForward;
@@ -104,11 +112,9 @@ class FlightCount {
 
   const Schedule& schedule_;
   const size_t stages_;  // of the pipeline
-  const bool has_replicas_;
+  const bool by_replica_;
+  std::vector<Flight> flights_;
   std::set<std::pair<size_t, int>> recomputed_;  // groups and their micro-batches, of any row
-
- public:
-  std::vector<Flight> flights;
 };
 
 bool splits_of(const Schedule& schedule) {
@@ -116,19 +122,6 @@ bool splits_of(const Schedule& schedule) {
     for (const Action& action : row)
       if (action.kind == ActionKind::kInputGradient) return true;
   return false;
-}
-
-// What routes hold, as the proof has it; of a schedule that is none of the plan's, nothing.
-std::vector<int> played(const Schedule& schedule, const Model& model, const Plan& plan,
-                        const std::vector<Part>& parts) {
-  if (!check_fits(schedule, plan).empty()) return {};
-  const Steps steps(schedule);
-  std::vector<Rehearsal> workers;
-  for (int worker = 0; worker < schedule.workers(); ++worker)
-    workers.push_back(rehearse(parts_of(parts, worker), steps, worker));
-  std::vector<int> held(plan.routes.size());
-  raise_held(model, plan, parts, workers, steps, held);
-  return held;
 }
 
 class OfRows final : public partitioner::InFlight {
@@ -139,13 +132,13 @@ class OfRows final : public partitioner::InFlight {
         trains_(schedule_.trains()) {}
 
   std::vector<Flight> of(const Pipeline& pipeline, int micro_batches) const override {
-    return FlightCount(as_it_runs(step_of(schedule_, micro_batches)), pipeline).flights;
+    return FlightCount(as_it_runs(step_of(schedule_, micro_batches)), pipeline).of_all();
   }
   std::vector<int> held(const Model& model, const Plan& plan,
                         const std::vector<Part>& parts) const override {
     const Schedule schedule = as_it_runs(step_of(schedule_, plan.micro_batches));
     if (!check_order(schedule).empty()) return {};
-    return played(schedule, model, plan, parts);
+    return held_by_routes(schedule, model, plan, parts);
   }
   bool splits() const override { return splits_; }
   bool trains() const override { return trains_; }
@@ -163,11 +156,11 @@ class OfName final : public partitioner::InFlight {
       : name_(std::move(name)), splits_(splits_weights(name_)), trains_(schedmp::trains(name_)) {}
 
   std::vector<Flight> of(const Pipeline& pipeline, int micro_batches) const override {
-    return FlightCount(as_it_runs(make_step(name_, pipeline, micro_batches)), pipeline).flights;
+    return FlightCount(as_it_runs(make_step(name_, pipeline, micro_batches)), pipeline).of_all();
   }
   std::vector<int> held(const Model& model, const Plan& plan,
                         const std::vector<Part>& parts) const override {
-    return played(make_schedule(name_, model, plan), model, plan, parts);
+    return held_by_routes(make_schedule(name_, model, plan), model, plan, parts);
   }
   bool splits() const override { return splits_; }
   bool trains() const override { return trains_; }

@@ -6,6 +6,7 @@
 
 #include "partitioner/builder.h"
 #include "partitioner/cut.h"
+#include "partitioner/replicas.h"
 #include "partitioner/zoo.h"
 #include "schedmp/interpreter.h"
 #include "schedmp/schedules.h"
@@ -114,6 +115,45 @@ TEST_P(PredictedPeaks, AreThoseProvedWhereStagesRecompute) {
     for (const Peaks& worker : peaks_of(whole, request, rows))
       EXPECT_EQ(worker.predicted, worker.proved) << schedule;
   }
+}
+
+// Replicas that go both ways; of three micro-batches one has two and the other one.
+TEST(PredictedPeaksOfReplicas, AreThoseProved) {
+  const Model model = partitioner::make_zoo_model("convnet");
+  for (const std::string schedule : {"chimera", "dualpipe"})
+    for (const int workers : {2, 4})
+      for (const int micro_batches : {3, 4, 7}) {
+        SCOPED_TRACE(format("{} over {} of {}", schedule, workers, micro_batches));
+        PlanRequest request;
+        request.workers = workers;
+        request.batch = 28;
+        request.micro_batches = micro_batches;
+        request.schedule = schedule;
+        const auto in_flight = in_flight_of(schedule);
+        const Plan one = std::get<Plan>(make_plan(model, request, *in_flight));
+        const Schedule rows = make_schedule(schedule, model, one);
+        const Plan plan =
+            replicated_plan(model, request, *in_flight, one, rows.groups, rows.replica_of);
+        const auto parts = lower(model, plan, lowering_for(rows, request.setting));
+        const Verdict verdict = verify(model, plan, parts, rows, request.setting);
+        ASSERT_TRUE(verdict.ok()) << fmt::format("{}", fmt::join(verdict.problems, "; "));
+        for (size_t worker = 0; worker < verdict.peak_bytes.size(); ++worker)
+          EXPECT_EQ(plan.workers.at(worker).peak_bytes, verdict.peak_bytes[worker]) << worker;
+      }
+}
+
+// As a plan's file may name them.
+TEST(PredictedPeaksOfReplicas, CountWhatAnyHasWhereTheScheduleHasOthers) {
+  const auto pipeline = chain_of({{0}, {1}, {1}, {0}}, 2);
+  const Schedule longer = make_schedule("chimera", chain_of_shape("chimera", 4), 4);
+  const Schedule single = make_schedule("1f1b", chain_of_shape("1f1b", 2), 4);
+  for (const Schedule& schedule : {longer, single}) {
+    const auto flights = in_flight_of(schedule)->of(pipeline, 4);
+    ASSERT_EQ(flights.size(), 4U) << schedule.name;
+    for (const partitioner::Flight& flight : flights) EXPECT_GT(flight.kept, 0) << schedule.name;
+  }
+  const auto of_single = in_flight_of(single)->of(pipeline, 4);
+  for (const size_t stage : {0U, 1U}) EXPECT_EQ(of_single[stage], of_single[stage + 2]);
 }
 
 // A value without a gradient is read in two branches: none waits for the other's backward pass.
