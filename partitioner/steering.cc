@@ -10,6 +10,7 @@
 #include "partitioner/model.h"
 #include "partitioner/plan.h"
 #include "partitioner/plan_members.h"
+#include "partitioner/search_effort.h"
 #include "runtime/format.h"
 
 namespace kerf::partitioner {
@@ -253,7 +254,8 @@ Steering read_steering(const Json& json, const std::string& where) {
   if (json.contains("stages_per_worker"))
     steering.stages_per_worker = read_count(json, "stages_per_worker", 1, kMostParts, where);
   if (json.contains("slack")) steering.slack = json_finite(json, "slack", where);
-  if (steering.slack < 0) refuse_member(where, "\"slack\" is less than nothing");
+  if (steering.slack < 0 || steering.slack > kMostSlack)
+    refuse_member(where, format("\"slack\" is not within 0 and {}", kMostSlack));
   const auto says = [&](const char* key) {
     return json.contains(key) && json_bool(json, key, where);
   };

@@ -8,6 +8,7 @@
 // (homes.h), so a step costs a reduce-scatter of gradients and an all-gather of weights, however
 // many micro-batches it has. Training batch normalisations are rewritten to exchange sums, so that
 // they normalise by the micro-batch and not by a worker's part of it.
+#include <algorithm>
 #include <utility>
 
 #include "partitioner/cuts/feature_patterns.h"
@@ -18,6 +19,8 @@
 namespace kerf::partitioner {
 namespace {
 
+constexpr int64_t kMostTimesLarger = 1024;  // the batch that somebody has, a larger one
+
 // Parts that have none of so many rows.
 std::vector<int> parts_without_rows(const PlanRequest& request, int64_t rows) {
   std::vector<int> without;
@@ -25,6 +28,25 @@ std::vector<int> parts_without_rows(const PlanRequest& request, int64_t rows) {
   for (size_t part = 0; part < shares.size(); ++part)
     if (shares[part].empty()) without.push_back(static_cast<int>(part));
   return without;
+}
+
+// By halves, so that some fewer may do: shares are rounded. 0: no batch that one might take does.
+int64_t larger_batch(const PlanRequest& request) {
+  PlanRequest larger = request;
+  const auto is_enough = [&](int64_t batch) {
+    larger.batch = batch;
+    return parts_without_rows(request, larger.largest_micro_batch()).empty();
+  };
+  const int64_t most = std::min(kMostRows, kMostTimesLarger * request.batch);
+  int64_t few = request.batch;
+  int64_t enough = 2 * few;
+  while (enough <= most && !is_enough(enough)) few = std::exchange(enough, 2 * enough);
+  if (enough > most) return 0;
+  while (enough - few > request.micro_batches) {
+    const int64_t middle = few + (enough - few) / 2;
+    (is_enough(middle) ? enough : few) = middle;
+  }
+  return enough;
 }
 
 // " or use --micro-batches 2", " or use --batch 1024": what gives each part a row; empty of sizes
@@ -37,11 +59,8 @@ std::string larger_micro_batches(const PlanRequest& request) {
     if (std::exchange(tried, larger.largest_micro_batch()) < larger.largest_micro_batch() &&
         parts_without_rows(request, larger.largest_micro_batch()).empty())
       return format(", or use --micro-batches {}", larger.micro_batches);
-  larger = request;
-  while ((larger.batch *= 2) <= kMostRows)
-    if (parts_without_rows(request, larger.largest_micro_batch()).empty())
-      return format(", or use --batch {}", larger.batch);
-  return {};
+  const int64_t batch = larger_batch(request);
+  return batch > 0 ? format(", or use --batch {}", batch) : std::string();
 }
 
 void refuse_empty_shares(const PlanRequest& request) {

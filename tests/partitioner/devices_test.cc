@@ -300,6 +300,10 @@ TEST(Devices, OneThatIsTooSlowForAnySampleGetsOneAsIsSaid) {
   request.batch = number_behind(refusal(request), "--batch");
   EXPECT_GT(request.batch, 128);
   EXPECT_EQ(refusal(request), "no error");
+  request.batch -= request.micro_batches;
+  EXPECT_NE(refusal(request), "no error") << request.batch;
+  request.speed.capacities = with_speeds({1e9, 1});
+  EXPECT_EQ(number_behind(refusal(request), "--batch"), 0) << "nobody has so many rows";
 }
 
 // Stack 1 of one product, whose columns are to be divided.

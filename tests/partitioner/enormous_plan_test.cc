@@ -144,7 +144,8 @@ TEST(EnormousPlan, AskedForEndlessTurnsIsRefusedWhereItSaysSo) {
   for (const auto& [steering, place] :
        {std::pair(R"({"stages_per_worker": 2000000000})", "p.json: request.steering: "),
         {R"({"places": [{"nodes": "fc1", "worker": 1024}]})", "p.json: request.steering.places: "},
-        {R"({"slack": -1})", "p.json: request.steering: "}}) {
+        {R"({"slack": -1})", "p.json: request.steering: "},
+        {R"({"slack": 101})", "p.json: request.steering: \"slack\" is not within 0 and 100"}}) {
     json["request"]["steering"] = parse_json(steering, "test");
     EXPECT_THAT(complaint([&] { read_plan(model, json_text(json), "p.json"); }), StartsWith(place));
   }
