@@ -14,7 +14,7 @@ REQUEST = ("--batch", 24, "--micro-batches", 3)
 MODELS = [("mlp", "--sizes", "256-256-256-10"), ("lenet5-bn",), ("gpt", "--sizes", "2-32-4-12-50"), ("lstm-lm", "--sizes", "8-50-16-16")]
 IMAGES = ("--width", 0.125, "--classes", 20, "--image-size")
 if FULL:
-    MODELS += [("seq2seq", "--sizes", "6-40-12-12"), ("vit", "--sizes", "2-32-4-8", *IMAGES, 32), ("resnet18", *IMAGES, 32),
+    MODELS += [("seq2seq", "--sizes", "6-6-40-12-12-2"), ("vit", "--sizes", "2-32-4-8", *IMAGES, 32), ("resnet18", *IMAGES, 32),
                ("shufflenet", *IMAGES, 32), ("inception-v1", *IMAGES, 64), ("bvlc-alexnet", *IMAGES, 67), ("squeezenet", *IMAGES, 64)]
 LACKS = re.escape(NAME) + r": error: no plan fits: stage (?P<stage>\d+) needs (?:[\d.]+ [KMGT]iB \()?(?P<over>\d+) bytes?\)? more than the "
 REFUSAL = re.compile(LACKS + r"memory cap of (?P<cap>\d+) bytes per worker; "
